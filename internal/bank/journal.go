@@ -86,8 +86,11 @@ func entryType(was, is Account) ledger.Type {
 }
 
 // Rejected is the account after another person took over the user that it belonged to: not paid to any more, and
-// not to be decided on.
+// not to be decided on. One that was so before keeps its reason.
 func (a Account) Rejected(reason string) Account {
+	if a.Status == StatusRejected && !a.Current {
+		return a
+	}
 	a.Current, a.Status, a.Reason, a.VerifiedAt, a.DueAt = false, StatusRejected, reason, time.Time{}, time.Time{}
 	return a
 }

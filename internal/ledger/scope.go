@@ -10,6 +10,6 @@ type Scope struct {
 	// Key is the owner's idempotency key that the change uses.
 	Key string
 	// Pause says that the change asks whether payouts are paused. If it names a payout, it is about to send it: a pause waits until
-	// the change has ended, and the change may ask for the status of the payout's bank account.
+	// the change has ended, and the change may ask for the entries about the payout's bank account.
 	Pause bool
 }

@@ -144,9 +144,7 @@ type ChangeTx interface {
 	// UpdatePayout saves p, all but what it was made with, if the stored state is still from, and
 	// reports whether it was.
 	UpdatePayout(ctx context.Context, from State, p Payout) (bool, error)
-	// AccountStatus is the status of the bank account that a payout goes to. It needs a scope with Pause.
-	AccountStatus(ctx context.Context, id ID) (bank.Status, error)
-	// EntriesAbout is as the store's.
+	// EntriesAbout is as the store's, about the payout that the scope names or, if the scope has Pause, about its bank account.
 	EntriesAbout(ctx context.Context, seller, id string) ([]ledger.Entry, error)
 	// CheckJournal fails with [ledger.ErrTampered] unless the owner's totals are those that the service wrote and all
 	// entries from a number on are there. It may leave out entries that it has found there before, and that are about

@@ -119,12 +119,30 @@ func checkToSend(ctx context.Context, tx ChangeTx, p Payout) (why string, err er
 	if _, err := checkToMove(ctx, tx, p); err != nil {
 		return "", err
 	}
-	if status, err := tx.AccountStatus(ctx, p.ID); err != nil {
+	if err := checkAccount(ctx, tx, p); err != nil {
 		return "", err
-	} else if status != bank.StatusVerified {
-		return "", bank.ErrNotAccepted
 	}
 	return whyStopped(ctx, tx, p.Seller)
+}
+
+// checkAccount fails with [bank.ErrNotAccepted] unless the seller's journal says that the payout's bank account is verified. The account's
+// row may say so although a takeover rejected it, because its status was put back by hand.
+func checkAccount(ctx context.Context, tx ChangeTx, p Payout) error {
+	entries, err := tx.EntriesAbout(ctx, p.Seller, string(p.BankAccountID))
+	if err != nil {
+		return err
+	}
+	account, err := bank.Fold(p.BankAccountID, entries)
+	if err == nil && len(entries) == 0 {
+		err = fmt.Errorf("the journal of %s does not know bank account %s", p.Seller, p.BankAccountID)
+	}
+	if err != nil {
+		return ledger.ErrTampered.Because(err)
+	}
+	if account.Status != bank.StatusVerified {
+		return bank.ErrNotAccepted
+	}
+	return nil
 }
 
 // recordSubmission records the answer to the first sending of an order. A refusal is final only here, because any earlier

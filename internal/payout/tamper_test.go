@@ -275,6 +275,44 @@ func TestTamperedAccount_IsNotPaid(t *testing.T) {
 	}
 }
 
+// TestTakenOver_HiddenByHand has an attacker hide the account from the takeover, or its rejection from a resend.
+func TestTakenOver_HiddenByHand(t *testing.T) {
+	const hide, show = `UPDATE bank_accounts SET `, ` WHERE id = 'bka_usr_a'`
+	for name, tt := range map[string]struct{ before, after string }{
+		"the row put back":              {"", hide + `status = 'verified', verified_at = created_at, is_current = 1` + show},
+		"a row rejected by hand before": {hide + `status = 'rejected', is_current = 0` + show, hide + `status = 'verified', verified_at = created_at, is_current = 1` + show},
+		"a row lent before":             {hide + `seller_id = 'usr_b', is_current = 0` + show, hide + `seller_id = 'usr_a', status = 'verified', verified_at = created_at, is_current = 1` + show},
+		"an entry changed before":       {`UPDATE entries SET at = at + 1 WHERE type = 'bank_account.added' AND owner = 'usr_a'`, `UPDATE entries SET at = at - 1 WHERE type = 'bank_account.added' AND owner = 'usr_a'; ` + hide + `status = 'verified', is_current = 1` + show},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStory(t)
+			s.useBank(t)
+			s.gateway.mood = lostRequests
+			s.later(windowOver)
+			s.wantState(payout.Unknown)
+			if tt.before != "" {
+				s.place.ByHand(t, tt.before)
+			}
+			err := s.db.Auth().InTx(t.Context(), func(tx auth.Tx) error {
+				return tx.RejectBankAccounts(t.Context(), "usr_a", "It was taken over.", s.now)
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.place.ByHand(t, tt.after)
+			sent := s.gateway.sent
+			s.gateway.mood = fair
+			for range 8 {
+				s.later(time.Hour)
+			}
+			if s.gateway.sent != sent {
+				t.Errorf("it was sent %d times after that, and is %s", s.gateway.sent-sent, s.payout().State)
+			}
+			s.wantAvailable(afterReserve)
+		})
+	}
+}
+
 // TestTakenOver_IsNotPaid has another person take the seller over while the service tells the gateway of the bank account, or once the
 // answer to the order is lost. The account was the current one until then, or had been replaced.
 func TestTakenOver_IsNotPaid(t *testing.T) {

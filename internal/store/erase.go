@@ -1,7 +1,9 @@
 package store
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"time"
 
 	"bursar/internal/bank"
@@ -16,33 +18,65 @@ func (tx *Tx) DeleteSessions(ctx context.Context, userID string) error {
 
 // EraseBankAccounts deletes the numbers of all bank accounts of a user. They are rejected in the journal.
 func (tx *Tx) EraseBankAccounts(ctx context.Context, userID, reason string, now time.Time) error {
-	return tx.endBankAccounts(ctx, userID, `encrypted_number <> ''`, ledger.ActorUser+userID, now,
+	return tx.endBankAccounts(ctx, userID, ledger.ActorUser+userID, now,
 		func(a bank.Account) bank.Account { return a.Erased(reason) })
 }
 
-// endBankAccounts makes those of a user's bank accounts for which a condition holds what end makes of them: former ones, rejected.
-func (tx *Tx) endBankAccounts(ctx context.Context, userID, where, actor string, now time.Time, end func(bank.Account) bank.Account) error {
-	var all []bank.Account
-	err := tx.each(ctx, selectBankAccounts+`WHERE seller_id = $1 AND `+where+` ORDER BY id`+tx.dialect.forUpdate("bank_accounts"),
-		[]any{userID}, collect(&all, bankAccountFields.dest))
+// endBankAccounts makes each of a user's bank accounts what end makes of it: a former one, rejected. It goes by the user's journal:
+// an attacker may have rejected, moved or deleted the row of an account by hand, to put it back once the account would have ended.
+func (tx *Tx) endBankAccounts(ctx context.Context, userID, actor string, now time.Time, end func(bank.Account) bank.Account) error {
+	rows := map[bank.ID]bank.Account{}
+	err := tx.each(ctx, selectBankAccounts+`WHERE seller_id = $1 OR id IN (
+			SELECT subject FROM entries WHERE owner = $1 AND type = 'bank_account.added') ORDER BY id`+tx.dialect.forUpdate("bank_accounts"),
+		[]any{userID}, func(r *row) {
+			var a bank.Account
+			r.Scan(bankAccountFields.dest(&a)...)
+			rows[a.ID] = a
+		})
 	if err != nil {
 		return err
 	}
-	for _, a := range all {
-		ended := end(a)
-		if _, err := tx.exec(ctx, `UPDATE bank_accounts SET is_current = 0, encrypted_number = $2, status = $3, reason = $4, verified_at = NULL, due_at = NULL, mac = '' WHERE id = $1`,
-			string(a.ID), ended.EncryptedNumber, string(ended.Status), ended.Reason); err != nil {
-			return err
-		}
-		p, err := bank.Recorded(a, ended, actor, now)
-		if err != nil {
-			return err
-		}
-		if _, err := tx.Append(ctx, p); err != nil {
+	var ids []bank.ID
+	err = tx.each(ctx, `SELECT id FROM bank_accounts WHERE seller_id = $1 UNION
+			SELECT subject FROM entries WHERE owner = $1 AND type = 'bank_account.added' ORDER BY 1`, []any{userID}, collect(&ids, itself))
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		if err := tx.endBankAccount(ctx, userID, id, rows[id], actor, now, end); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// endBankAccount ends one of them, and its row, if there is one.
+func (tx *Tx) endBankAccount(
+	ctx context.Context, userID string, id bank.ID, row bank.Account, actor string, now time.Time, end func(bank.Account) bank.Account,
+) error {
+	entries, err := tx.EntriesAbout(ctx, userID, string(id))
+	is, known := row, len(entries) > 0
+	switch {
+	case errors.Is(err, ledger.ErrTampered): // an entry that ends the account whatever those before say
+		is, known = bank.Account{ID: id, Seller: userID, Current: true, Status: bank.StatusVerified, VerifiedAt: now}, true
+	case err == nil && known:
+		is, err = bank.Fold(id, entries)
+	}
+	if err != nil && !errors.Is(err, ledger.ErrTampered) {
+		return err
+	}
+	is.EncryptedNumber = cmp.Or(row.EncryptedNumber, is.EncryptedNumber)
+	ended := end(is)
+	_, err = tx.exec(ctx, `UPDATE bank_accounts SET is_current = 0, encrypted_number = $2, status = $3, reason = $4, verified_at = NULL, due_at = NULL, mac = '' WHERE id = $1`,
+		string(id), ended.EncryptedNumber, string(ended.Status), ended.Reason)
+	if _, differs := ledger.Differs(is, ended); err != nil || !known || !differs { // one that the journal does not know was lent by hand
+		return err
+	}
+	p, err := bank.Recorded(is, ended, actor, now)
+	if err == nil {
+		_, err = tx.Append(ctx, p)
+	}
+	return err
 }
 
 // HasMoney reports whether a user's totals hold money or a payout under way, and keeps them so until the transaction ends.

@@ -85,7 +85,7 @@ func (tx *Tx) TakeUserOver(ctx context.Context, userID string, role auth.Role, p
 // payouts may wait that were requested while they were current. Nobody can decide about them any more, and a verification under way
 // changes nothing.
 func (tx *Tx) RejectBankAccounts(ctx context.Context, userID, reason string, now time.Time) error {
-	return tx.endBankAccounts(ctx, userID, `(is_current = 1 OR status <> 'rejected')`, ledger.ActorSystem, now,
+	return tx.endBankAccounts(ctx, userID, ledger.ActorSystem, now,
 		func(a bank.Account) bank.Account { return a.Rejected(reason) })
 }
 

@@ -102,12 +102,6 @@ func (tx *Tx) AccountToPay(ctx context.Context, seller string) (bank.Account, er
 	return a.Account, err
 }
 
-// AccountStatus is the status of the bank account that a payout goes to; "" if there is no such payout.
-func (tx *Tx) AccountStatus(ctx context.Context, id payout.ID) (status bank.Status, err error) {
-	_, err = tx.one(ctx, accountStatuses+`WHERE p.id = $1`, []any{string(id)}, new(payout.ID), &status)
-	return status, err
-}
-
 // InsertPayout adds a payout that has just been asked for. It fails with [ledger.ErrTampered] if its id, which has just been
 // made, is taken: an attacker inserted a row.
 func (tx *Tx) InsertPayout(ctx context.Context, p payout.Payout) error {

@@ -30,9 +30,8 @@ type unit struct {
 	bankAccounts map[string]storedAccount // that sellers are paid to
 	keys         map[ownedKey]payout.Idempotency
 	payouts      map[payout.ID]*payout.Payout
-	// payable are the statuses of the bank accounts of payouts that are about to be sent.
-	payable map[payout.ID]bank.Status
-	// entries are those about the payouts that the group names, those to be written included.
+	// entries are those about the payouts that the group names, and about the bank accounts of those that are about to be sent.
+	// Those to be written are included.
 	entries      map[entriesOf]subjectEntries
 	namesPayouts bool
 	// tails are the ends of the journals, by owner, on which the payouts of the group rely.
@@ -97,7 +96,6 @@ func newUnit(signing ledger.Keys, cached *tailCache, size int) *unit {
 	return &unit{
 		signing: signing, journals: make(map[string]*unitJournal, size), orphaned: map[string]bool{}, bankAccounts: make(map[string]storedAccount, size),
 		keys: make(map[ownedKey]payout.Idempotency, size), payouts: make(map[payout.ID]*payout.Payout, size),
-		payable: map[payout.ID]bank.Status{},
 		entries: map[entriesOf]subjectEntries{}, tails: map[string]*unitTail{}, cached: cached,
 		writes: unitWrites{entries: make([]ledger.Entry, 0, size), changed: map[payout.ID]payoutMove{}},
 	}
@@ -157,7 +155,7 @@ func (u *unit) loads(d dialect, group []*unitJob) []load {
 }
 
 // loadPaused reads whether payouts are paused, if a change asks. If that change names a payout, none pauses them until the unit
-// has ended, and the status of its bank account is read too: after its seller's journal was locked, because what rejects an
+// has ended, and the entries about its bank account are read too: after its seller's journal was locked, because what rejects an
 // account locks it too.
 func (u *unit) loadPaused(d dialect, group []*unitJob) []load {
 	asks := false
@@ -171,7 +169,8 @@ func (u *unit) loadPaused(d dialect, group []*unitJob) []load {
 	var all []load
 	if len(sent) > 0 {
 		in, args := d.oneOf(nil, distinct(sent))
-		all = append(all, load{accountStatuses + `WHERE p.id ` + in, args, u.scanAccountStatus})
+		all = append(all, load{entriesAboutColumns + ` WHERE e.subject IN (SELECT bank_account_id FROM payouts WHERE id ` + in + `)
+			ORDER BY e.subject, e.owner, e.number`, args, u.scanEntry})
 	}
 	if len(sent) > 0 && d.sharePause != "" {
 		all = append(all, load{d.sharePause, nil, func(*row) {}})
@@ -180,15 +179,6 @@ func (u *unit) loadPaused(d dialect, group []*unitJob) []load {
 		all = append(all, load{platformHead, nil, u.scanPaused})
 	}
 	return all
-}
-
-const accountStatuses = `SELECT p.id, b.status` + payoutFrom
-
-func (u *unit) scanAccountStatus(r *row) {
-	var id payout.ID
-	var status bank.Status
-	r.Scan(&id, &status)
-	u.payable[id] = status
 }
 
 func (u *unit) scanPaused(r *row) { u.paused, u.pausedErr = paused(u.signing, r) }
@@ -417,6 +407,14 @@ func (tx *unitTx) seller() string {
 	return ""
 }
 
+// bankAccount is the one that the payout goes to which the change names, or "".
+func (tx *unitTx) bankAccount() string {
+	if p := tx.u.payouts[payout.ID(tx.scope.Payout)]; p != nil {
+		return string(p.BankAccountID)
+	}
+	return ""
+}
+
 func (tx *unitTx) Append(_ context.Context, p ledger.Posting) (ledger.Entry, error) {
 	head, known := tx.head(p.Owner)
 	if !known {
@@ -446,7 +444,7 @@ func (tx *unitTx) RecordDecision(ctx context.Context, d decision.Decision) error
 }
 
 func (tx *unitTx) EntriesAbout(_ context.Context, seller, id string) ([]ledger.Entry, error) {
-	if id != tx.scope.Payout {
+	if id != tx.scope.Payout && (!tx.scope.Pause || id != tx.bankAccount()) {
 		return nil, tx.outsideScope("the entries about " + id)
 	}
 	about := tx.u.entries[entriesOf{seller, id}]
@@ -493,13 +491,6 @@ func (tx *unitTx) PayoutsPaused(context.Context) (bool, error) {
 		return false, tx.outsideScope("whether payouts are paused")
 	}
 	return tx.u.paused, tx.u.pausedErr
-}
-
-func (tx *unitTx) AccountStatus(_ context.Context, id payout.ID) (bank.Status, error) {
-	if !tx.scope.Pause || string(id) != tx.scope.Payout {
-		return "", tx.outsideScope("the bank account of payout " + string(id))
-	}
-	return tx.u.payable[id], nil
 }
 
 func (tx *unitTx) InsertPayout(_ context.Context, p payout.Payout) error {
