@@ -16,9 +16,11 @@ import (
 // What a decision may be refused for.
 var (
 	// ErrMovedOn means that the decision does not fit the payout as it is now.
-	ErrMovedOn            = fault.New(fault.Refused, "payout_moved_on", "The payout has moved on. Look at it again.")
-	ErrTooEarly           = fault.New(fault.Refused, "refund_too_early", "What was sent last may still arrive. Try again later.")
-	ErrKnownToGateway     = fault.New(fault.Refused, "known_to_gateway", "The gateway has this payout's transfer after all. Nothing was refunded.")
+	ErrMovedOn         = fault.New(fault.Refused, "payout_moved_on", "The payout has moved on. Look at it again.")
+	ErrTooEarly        = fault.New(fault.Refused, "refund_too_early", "What was sent last may still arrive. Try again later.")
+	ErrKnownToGateway  = fault.New(fault.Refused, "known_to_gateway", "The gateway has this payout's transfer after all. Nothing was refunded.")
+	ErrPaidByStatement = fault.New(fault.Refused, "paid_by_statement",
+		"The gateway's statement shows that this payout was paid, although the gateway finds no transfer of it now. Nothing was refunded. Ask the gateway which transfer it is, and match the payout with it.")
 	ErrDiscrepancyChanged = fault.New(fault.Refused, "discrepancy_changed",
 		"The discrepancy changed or was resolved since you opened this page. Look at the payout again.")
 	ErrUnmatchedTransferResolved = fault.New(fault.NotFound, "unmatched_transfer_not_found", "No unmatched transfer has this id, or an admin resolved it already.")
@@ -112,9 +114,9 @@ const codeRefunded = "refunded"
 func (p Payout) Refunded() bool { return p.State == Failed && p.ReasonCode == codeRefunded }
 
 // RefundToBalance ends a payout in review and returns its amount to the seller's balance. It does so only where nothing of
-// it can be on its way any more, and the gateway, asked now, knows no transfer of it; a transfer that it
-// knows is taken in instead. It is looked at again for some days all the same. It fails with [ErrNotFound],
-// [ErrMovedOn], [ErrTooEarly], [ErrKnownToGateway], [ErrPayoutTampered] or [ErrGatewayUnclear].
+// it can be on its way any more, the gateway, asked now, knows no transfer of it, and the gateway's statement does not show
+// it as paid. A transfer that the gateway knows is applied instead. It is looked at again for some days all the same. It fails with [ErrNotFound],
+// [ErrMovedOn], [ErrTooEarly], [ErrKnownToGateway], [ErrPaidByStatement], [ErrPayoutTampered] or [ErrGatewayUnclear].
 func (s *Service) RefundToBalance(ctx context.Context, by decision.By, id ID) (Payout, error) {
 	if err := by.RequireNote(); err != nil {
 		return Payout{}, err
@@ -139,6 +141,11 @@ func (s *Service) RefundToBalance(ctx context.Context, by decision.By, id ID) (P
 		return Payout{}, ErrNoGateway
 	case !errors.Is(err, gateway.ErrUnknownTransfer):
 		return Payout{}, ErrGatewayUnclear.Because(err)
+	}
+	if taken, err := s.o.Store.TakenByStatement(ctx, seen); err != nil {
+		return Payout{}, err
+	} else if taken >= seen.Net() {
+		return Payout{}, ErrPaidByStatement
 	}
 	return s.decide(ctx, by, decision.RefundPayout, id, func(p *Payout) (string, error) {
 		if p.State != ManualReview {

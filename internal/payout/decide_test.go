@@ -14,7 +14,9 @@ import (
 	"bursar/internal/decision"
 	"bursar/internal/fault"
 	"bursar/internal/gateway"
+	"bursar/internal/money"
 	"bursar/internal/payout"
+	"bursar/internal/reconcile"
 )
 
 // ada decides.
@@ -283,6 +285,24 @@ func TestRefundToBalance_NotWhileTheGatewayMayHaveIt(t *testing.T) {
 			t.Errorf("%+v, %v", p, err)
 		}
 		stays(s, payout.ManualReview)
+	})
+	t.Run("its statement shows it as paid", func(t *testing.T) {
+		s := waited(t)
+		keep := func(id string, debit, credit money.Amount) {
+			line := reconcile.Line{Line: gateway.Line{ID: id, At: s.now, Debit: debit, Credit: credit, Currency: "INR", Kind: gateway.LinePayout}, Payout: s.id}
+			if err := s.db.Reconciling(s.payout().Gateway).KeepLines(t.Context(), []reconcile.Line{line}, s.now); err != nil {
+				t.Fatal(err)
+			}
+		}
+		keep("txn_1", s.payout().Net(), 0)
+		if _, err := s.payouts.RefundToBalance(t.Context(), ada, s.id); !errors.Is(err, payout.ErrPaidByStatement) {
+			t.Error(err)
+		}
+		stays(s, payout.ManualReview)
+		keep("txn_2", 0, s.payout().Net())
+		if p, err := s.payouts.RefundToBalance(t.Context(), ada, s.id); err != nil || p.State != payout.Failed {
+			t.Errorf("once it came back: %s, %v", p.State, err)
+		}
 	})
 	t.Run("its answer comes meanwhile", func(t *testing.T) {
 		s := waited(t)

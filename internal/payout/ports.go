@@ -48,6 +48,9 @@ type Store interface {
 	OpenUnmatchedTransfers(ctx context.Context, limit int) ([]UnmatchedTransfer, error)
 	// OpenUnmatchedTransfer finds one of them.
 	OpenUnmatchedTransfer(ctx context.Context, at gateway.Name, gatewayID string) (u UnmatchedTransfer, found bool, err error)
+	// TakenByStatement is what left our account at the payout's gateway for it, less what came back, as far as the gateway's statement
+	// was read and names the payout.
+	TakenByStatement(ctx context.Context, p Payout) (money.Amount, error)
 	// NewestSent lists the newest of the payouts that were sent, newest first, up to limit.
 	NewestSent(ctx context.Context, limit int) ([]Payout, error)
 	// FirstUserAt is when the first user registered; zero if there is none.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"bursar/internal/gateway"
+	"bursar/internal/money"
 	"bursar/internal/payout"
 	"bursar/internal/reconcile"
 	"bursar/internal/store"
@@ -76,6 +77,22 @@ func testGateways(_ *testing.T, b *bench) {
 		if lines, err = tt.store.LinesByID(b.ctx(), []string{"txn_1"}); err != nil || len(lines) != tt.wantFromID {
 			b.Errorf("%d lines have the id, %v", len(lines), err)
 		}
+		b.wantTaken(payout.Payout{ID: "pyt_9", Gateway: name, GatewayID: "pout_txn_1"}, money.Amount(tt.sum))
+	}
+	b.wantTaken(payout.Payout{ID: "pyt_9", Gateway: atGateway}, 0)
+	named := line("txn_2", 2*time.Hour, 7)
+	named.Payout, named.Transfer, named.Credit = "pyt_9", "", 2
+	b.must(ours.KeepLines(b.ctx(), []reconcile.Line{named}, day.ReadAt))
+	b.wantTaken(payout.Payout{ID: "pyt_9", Gateway: atGateway}, 5)
+	b.must(ours.MissLines(b.ctx(), day.From, day.To, day.ReadAt.Add(time.Hour)))
+	b.wantTaken(payout.Payout{ID: "pyt_9", Gateway: atGateway, GatewayID: "pout_txn_1"}, 0)
+}
+
+// wantTaken checks what the statement of a payout's gateway says was taken for the payout.
+func (b *bench) wantTaken(p payout.Payout, want money.Amount) {
+	b.Helper()
+	if taken, err := b.db.Payouts().TakenByStatement(b.ctx(), p); err != nil || taken != want {
+		b.Errorf("the statement of %s took %d for %s, %v; want %d", p.Gateway, taken, p.ID, err, want)
 	}
 }
 
