@@ -88,6 +88,24 @@ var ErrNotAccepted = fault.New(fault.Refused, "bank_account_not_accepted",
 // with [ledger.ErrTampered] for one that was tampered with, or that is another seller's, and if an entry of the seller was
 // changed or is missing. requested is the number of the entry that asks for the payout. Safe to repeat.
 func (s *Service) Beneficiary(ctx context.Context, seller string, id ID, at gateway.Name, requested int64) (string, error) {
+	a, err := s.payable(ctx, seller, id, requested)
+	if err != nil {
+		return "", err
+	}
+	g, err := s.o.Gateways.Named(at)
+	if err != nil {
+		return "", err
+	}
+	return s.beneficiaryOf(ctx, a, g)
+}
+
+// CheckPayable fails as [Service.Beneficiary] does where the account may not be paid.
+func (s *Service) CheckPayable(ctx context.Context, seller string, id ID, requested int64) error {
+	_, err := s.payable(ctx, seller, id, requested)
+	return err
+}
+
+func (s *Service) payable(ctx context.Context, seller string, id ID, requested int64) (Account, error) {
 	a, entries, err := s.trusted(ctx, id)
 	if err == nil && a.Seller != seller { // it was lent to the seller by hand when the payout was asked for
 		err = ledger.ErrTampered.Because(fmt.Errorf("bank account %s is not one of seller %s", id, seller))
@@ -101,14 +119,7 @@ func (s *Service) Beneficiary(ctx context.Context, seller string, id ID, at gate
 		last := entries[len(entries)-1].Number
 		err = s.o.Store.CheckNewest(ctx, a.Seller, last, max(last, requested))
 	}
-	if err != nil {
-		return "", err
-	}
-	g, err := s.o.Gateways.Named(at)
-	if err != nil {
-		return "", err
-	}
-	return s.beneficiaryOf(ctx, a, g)
+	return a, err
 }
 
 // beneficiaryOf is a gateway's name of a trusted account, which it registers there if need be. One name is

@@ -135,6 +135,13 @@ func (g *paperGateway) Beneficiary(ctx context.Context, seller string, id bank.I
 	}
 }
 
+func (g *paperGateway) CheckPayable(ctx context.Context, seller string, id bank.ID, requested int64) error {
+	if g.bank != nil {
+		return g.bank.CheckPayable(ctx, seller, id, requested)
+	}
+	return nil
+}
+
 func (g *paperGateway) Prepare(o gateway.Order) (string, error) {
 	if g.mood == unwritable {
 		return "", errors.New("the order can't be written")

@@ -244,6 +244,8 @@ type Beneficiaries interface {
 	// fault of kind Refused means that the gateway will never pay to that account. It fails with [ledger.ErrTampered] unless
 	// the seller's newest entries are all there, that with the number requested among them.
 	Beneficiary(ctx context.Context, seller string, id bank.ID, at gateway.Name, requested int64) (string, error)
+	// CheckPayable fails as Beneficiary does, for an account that the gateway knows already.
+	CheckPayable(ctx context.Context, seller string, id bank.ID, requested int64) error
 	// Recover makes sure that the seller's account with that id is in the ledger, and makes one that is
 	// missing again of what the gateway knows of the beneficiary. It fails with a fault of kind NotFound
 	// when there is no such account anywhere, or it belongs to another seller, or the beneficiary is another one.

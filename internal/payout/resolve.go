@@ -66,6 +66,16 @@ func (s *Service) resolve(ctx context.Context, g gateway.Gateway, p Payout) erro
 // payout that has ended meanwhile is never sent, nor one whose seller's payouts are frozen or whose bank account is rejected by now. No
 // refusal is final: the gateway may have taken the first order.
 func (s *Service) resend(ctx context.Context, g gateway.Gateway, seen Payout) error {
+	entries, err := check(ctx, s.o.Store, seen)
+	if err == nil {
+		err = s.o.Beneficiaries.CheckPayable(ctx, seen.Seller, seen.BankAccountID, entries[0].Number)
+	}
+	if errors.Is(err, bank.ErrNotAccepted) {
+		return s.retryOrReview(ctx, g, seen, seen.Tries+1, 0)
+	}
+	if err != nil {
+		return err
+	}
 	var sent Payout
 	isStopped := false
 	claimed, err := s.changeIn(ctx, ledger.Scope{Payout: string(seen.ID), Pause: true}, ledger.ActorSystem, func(tx ChangeTx, p *Payout) error {

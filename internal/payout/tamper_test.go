@@ -278,26 +278,47 @@ func TestTamperedAccount_IsNotPaid(t *testing.T) {
 // TestTakenOver_HiddenByHand has an attacker hide the account from the takeover, or its rejection from a resend.
 func TestTakenOver_HiddenByHand(t *testing.T) {
 	const hide, show = `UPDATE bank_accounts SET `, ` WHERE id = 'bka_usr_a'`
-	for name, tt := range map[string]struct{ before, after string }{
-		"the row put back":              {"", hide + `status = 'verified', verified_at = created_at, is_current = 1` + show},
-		"a row rejected by hand before": {hide + `status = 'rejected', is_current = 0` + show, hide + `status = 'verified', verified_at = created_at, is_current = 1` + show},
-		"a row lent before":             {hide + `seller_id = 'usr_b', is_current = 0` + show, hide + `seller_id = 'usr_a', status = 'verified', verified_at = created_at, is_current = 1` + show},
-		"an entry changed before":       {`UPDATE entries SET at = at + 1 WHERE type = 'bank_account.added' AND owner = 'usr_a'`, `UPDATE entries SET at = at - 1 WHERE type = 'bank_account.added' AND owner = 'usr_a'; ` + hide + `status = 'verified', is_current = 1` + show},
+	const forget = `DELETE FROM entries WHERE owner = 'usr_a' AND type = 'bank_account.rejected'; `
+	for name, tt := range map[string]struct {
+		before, after string
+		// isSending says that the takeover comes while the order is being sent, so that the payout's next entry is behind it, and
+		// another one between the two.
+		isSending bool
+	}{
+		"the row put back":              {"", hide + `status = 'verified', verified_at = created_at, is_current = 1` + show, false},
+		"a row rejected by hand before": {hide + `status = 'rejected', is_current = 0` + show, hide + `status = 'verified', verified_at = created_at, is_current = 1` + show, false},
+		"a row lent before":             {hide + `seller_id = 'usr_b', is_current = 0` + show, hide + `seller_id = 'usr_a', status = 'verified', verified_at = created_at, is_current = 1` + show, false},
+		"its last entry deleted":        {"", forget + hide + `status = 'verified', verified_at = created_at, is_current = 1` + show, false},
+		"an earlier entry deleted":      {"", forget + hide + `status = 'verified', verified_at = created_at, is_current = 1` + show, true},
+		"an entry changed before":       {`UPDATE entries SET at = at + 1 WHERE type = 'bank_account.added' AND owner = 'usr_a'`, `UPDATE entries SET at = at - 1 WHERE type = 'bank_account.added' AND owner = 'usr_a'; ` + hide + `status = 'verified', is_current = 1` + show, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStory(t)
 			s.useBank(t)
+			takeOver := func() {
+				if tt.before != "" {
+					s.place.ByHand(t, tt.before)
+				}
+				err := s.db.Auth().InTx(t.Context(), func(tx auth.Tx) error {
+					return tx.RejectBankAccounts(t.Context(), "usr_a", "It was taken over.", s.now)
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
 			s.gateway.mood = lostRequests
+			if tt.isSending {
+				s.gateway.whenSent = func() {
+					takeOver()
+					if err := errors.Join(s.payouts.Freeze(t.Context(), ada, "usr_a"), s.payouts.Unfreeze(t.Context(), ada, "usr_a")); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
 			s.later(windowOver)
 			s.wantState(payout.Unknown)
-			if tt.before != "" {
-				s.place.ByHand(t, tt.before)
-			}
-			err := s.db.Auth().InTx(t.Context(), func(tx auth.Tx) error {
-				return tx.RejectBankAccounts(t.Context(), "usr_a", "It was taken over.", s.now)
-			})
-			if err != nil {
-				t.Fatal(err)
+			if s.gateway.whenSent = nil; !tt.isSending {
+				takeOver()
 			}
 			s.place.ByHand(t, tt.after)
 			sent := s.gateway.sent

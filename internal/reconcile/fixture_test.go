@@ -121,6 +121,8 @@ func (b beneficiaries) Beneficiary(ctx context.Context, _ string, id bank.ID, _ 
 	return b.w.client.EnsureBeneficiary(ctx, string(id), gateway.Destination{Holder: "Asha Rao", IFSC: "HDFC0000053", AccountNumber: "5010001234" + last4})
 }
 
+func (beneficiaries) CheckPayable(context.Context, string, bank.ID, int64) error { return nil }
+
 func (beneficiaries) Recover(context.Context, string, bank.ID, gateway.Name, string) error {
 	return nil
 }
