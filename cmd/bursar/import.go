@@ -328,8 +328,8 @@ type trial struct {
 	made map[string]textLine
 }
 
-// mostTried bounds the memory of a dry run. Past it, only the import itself finds two lines of one file that contradict each other.
-const mostTried = 1_000_000
+// maxTried bounds the memory of a dry run. Past it, only the import itself finds two lines of one file that contradict each other.
+const maxTried = 1_000_000
 
 func newTrial(dryRun bool) *trial {
 	if !dryRun {
@@ -351,7 +351,7 @@ func (t *trial) compare(said reported, key string, l textLine) reported {
 		said.Outcome = auth.ImportUnchanged
 	case again:
 		said.Outcome, said.Problems = auth.ImportFailed, map[string]string{wholeLine: fmt.Sprintf("is about the same as line %d, with other values", first.number)}
-	case len(t.made) < mostTried:
+	case len(t.made) < maxTried:
 		t.made[key] = l
 	}
 	return said

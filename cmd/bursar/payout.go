@@ -35,12 +35,12 @@ func (payoutListCmd) Help() string {
 		examples("bursar payout list", "bursar payout list --state late", "bursar payout list --seller asha@example.com --from 2026-11-01 --to 2026-11-30 --json")
 }
 
-const mostListed = 5000
+const maxListed = 5000
 
 // Run prints the payouts.
 func (c payoutListCmd) Run(ctx context.Context, e *env) error {
-	if c.Limit < 1 || c.Limit > mostListed {
-		return usageError{fmt.Errorf("--limit must be from 1 to %d", mostListed)}
+	if c.Limit < 1 || c.Limit > maxListed {
+		return usageError{fmt.Errorf("--limit must be from 1 to %d", maxListed)}
 	}
 	cfg, datastore, err := openExisting(ctx, e)
 	if err != nil {

@@ -45,8 +45,8 @@ func whoRuns(by string) (string, error) {
 			by = u.Username
 		}
 	}
-	const mostBytes = 100
-	if by == "" || len(by) > mostBytes || printable(by) != by {
+	const maxBytes = 100
+	if by == "" || len(by) > maxBytes || printable(by) != by {
 		return "", usageError{errors.New("say who runs this with --by NAME, in 1 to 100 visible characters")}
 	}
 	return by, nil

@@ -184,7 +184,7 @@ func (a *api) requestSellerPayout(ctx context.Context, c caller, req sellerPayou
 		Seller: user.ID, KeyActor: c.service.Actor(), Amount: req.amount, Notes: req.notes, Key: req.key,
 	})
 	if err != nil {
-		return reply[sellerRequestedJSON]{replayed: isReplay(replayed, err)}, err
+		return reply[sellerRequestedJSON]{replayed: replayed}, err
 	}
 	return reply[sellerRequestedJSON]{
 		status: http.StatusCreated, message: "The payout was requested, and its amount is reserved.",

@@ -96,7 +96,7 @@ func (a *api) requestPayout(ctx context.Context, who caller, req payoutRequest) 
 		err = errProofHere
 	}
 	if err != nil {
-		return reply[requestedJSON]{replayed: isReplay(replayed, err)}, err
+		return reply[requestedJSON]{replayed: replayed}, err
 	}
 	return reply[requestedJSON]{status: http.StatusCreated, message: "Your payout was requested, and its amount is reserved.", data: a.requestedOf(p), replayed: replayed}, nil
 }
@@ -115,9 +115,6 @@ func (a *api) requestedOf(p payout.Payout) requestedJSON {
 		RequestedAt:      stamp(p.RequestedAt),
 	}
 }
-
-// isReplay tells a refusal that is an earlier one again from that of the key itself.
-func isReplay(replayed bool, err error) bool { return replayed && !errors.Is(err, payout.ErrKeyReused) }
 
 type historyRequest struct {
 	page   int
@@ -346,7 +343,7 @@ func (a *api) cancelPayout(ctx context.Context, who caller, req cancelRequest) (
 	}
 	p, replayed, err := a.o.Payouts.Cancel(ctx, who.onPayouts(), req.id, req.key)
 	if err != nil {
-		return reply[cancelledJSON]{replayed: isReplay(replayed, err)}, err
+		return reply[cancelledJSON]{replayed: replayed}, err
 	}
 	return reply[cancelledJSON]{
 		message:  "The payout is cancelled. Its amount is back in your balance.",

@@ -42,8 +42,8 @@ type RailName string
 // Rail is a payment system that the gateway offers, with its limits and hours.
 type Rail struct {
 	Name RailName
-	// Least and Most bound an amount; zero is no bound.
-	Least, Most money.Amount
+	// Min and Max bound an amount; zero is no bound.
+	Min, Max money.Amount
 	// Opens and Closes are the part of a working day in which transfers are taken, in minutes after the bank's
 	// midnight. Both zero means at all hours of every day.
 	Opens, Closes int
@@ -53,7 +53,7 @@ type Rail struct {
 
 // Carries reports whether the rail takes an amount.
 func (r Rail) Carries(a money.Amount) bool {
-	return a >= r.Least && (r.Most == 0 || a <= r.Most)
+	return a >= r.Min && (r.Max == 0 || a <= r.Max)
 }
 
 // AlwaysOpen reports whether the rail has no hours.

@@ -82,7 +82,7 @@ func TestResendFor(t *testing.T) {
 }
 
 func TestRail_Carries(t *testing.T) {
-	r := gateway.Rail{Least: 10, Most: 20}
+	r := gateway.Rail{Min: 10, Max: 20}
 	for amount, want := range map[money.Amount]bool{9: false, 10: true, 20: true, 21: false} {
 		if got := r.Carries(amount); got != want {
 			t.Errorf("%d: %t", amount, got)

@@ -27,8 +27,8 @@ func tooMuch(format, what string, is, most int) error {
 
 // number reads a number without a sign.
 func number(what, text string) (int, error) {
-	const mostDigits = 9 // so that nothing overflows where it is multiplied
-	if text == "" || len(text) > mostDigits || strings.Trim(text, "0123456789") != "" {
+	const maxDigits = 9 // so that nothing overflows where it is multiplied
+	if text == "" || len(text) > maxDigits || strings.Trim(text, "0123456789") != "" {
 		return 0, fmt.Errorf("%s is no number", what)
 	}
 	return strconv.Atoi(text)

@@ -5,24 +5,29 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"time"
 
 	"bursar/internal/decision"
+	"bursar/internal/fault"
 	"bursar/internal/gateway"
 	"bursar/internal/ledger"
 )
 
 // Cancel cancels a payout that waits, or that the gateway agrees to cancel, and releases its reservation. An admin's
 // cancellation is recorded as a decision. It reports whether the answer is an earlier one under the same key. It fails with
-// [ErrNotFound], [ErrNotCancellable] or [ErrPayoutTampered], or with [ledger.ErrTampered] where the payout is as the service wrote it
+// [ErrNotFound], [ErrNotCancellable], [ErrCancelledOften] or [ErrPayoutTampered], or with [ledger.ErrTampered] where the payout is as the service wrote it
 // and other records of its seller are not.
 func (s *Service) Cancel(ctx context.Context, c Caller, id ID, key string) (Payout, bool, error) {
 	asked, err := s.Payout(ctx, c, id)
 	isSent := false
-	if err == nil { // it waits only if the gateway does not have it
+	if err == nil && s.mayBeSent(asked) { // it waits only if the gateway does not have it
+		if err := s.countGatewayCall(ctx, c.User); err != nil {
+			return Payout{}, false, err
+		}
 		if isSent, err = s.applyIfSent(ctx, asked); err != nil {
 			return Payout{}, false, ErrCancelUnclear.Because(err)
 		}
-	} else if !errors.Is(err, ErrNotFound) { // that is answered below, where the key is checked first
+	} else if err != nil && !errors.Is(err, ErrNotFound) { // that is answered below, where the key is checked first
 		return Payout{}, false, err
 	}
 	call := repeatable{
@@ -57,6 +62,26 @@ func (s *Service) Cancel(ctx context.Context, c Caller, id ID, key string) (Payo
 		s.o.StateChanged(Waiting, Cancelled)
 	}
 	return p, replayed, err
+}
+
+// ErrCancelledOften asks a caller to wait: their cancellations take turns at the gateway from everyone's payouts.
+var ErrCancelledOften = fault.New(fault.TooMany, "too_many_attempts", "You tried to cancel payouts too often just now. Nothing was changed. Try again in a moment.")
+
+// A caller may ask the gateway for so many cancellations at once, and then for one more each second.
+const (
+	cancelsAtOnce = 60
+	cancelCost    = time.Second
+)
+
+// countGatewayCall counts a cancellation that asks the gateway. It fails with [ErrCancelledOften].
+func (s *Service) countGatewayCall(ctx context.Context, user string) error {
+	return s.o.Store.InTx(ctx, func(tx Tx) error {
+		_, counted, err := tx.TakeThrottle(ctx, "cancel|"+user, s.o.Now(), cancelCost, cancelsAtOnce*cancelCost)
+		if err == nil && !counted {
+			err = ErrCancelledOften.After(cancelCost)
+		}
+		return err
+	})
 }
 
 // errAskGateway means that the gateway has the payout, and may still let go of it.
@@ -142,6 +167,9 @@ func (s *Service) cancelAtGateway(ctx context.Context, c Caller, p Payout, call 
 	g, err := s.gatewayOf(p)
 	if err != nil {
 		return Payout{}, false, ErrCancelUnclear.Because(err)
+	}
+	if err := s.countGatewayCall(ctx, c.User); err != nil {
+		return Payout{}, false, err
 	}
 	report, err := g.Cancel(ctx, p.GatewayID)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"bursar/internal/fault"
 	"bursar/internal/gateway"
 	"bursar/internal/ledger"
 	"bursar/internal/payout"
@@ -39,6 +40,35 @@ func TestCancel_RepeatAfterCrash(t *testing.T) {
 	}
 	s.wantAvailable(opening)
 	s.wantViolated()
+}
+
+// TestCancel_AsksTheGatewaySoOften has a seller cancel a payout in a loop that the gateway does not let go of: the calls take turns from
+// everyone's payouts.
+func TestCancel_AsksTheGatewaySoOften(t *testing.T) {
+	s := newStory(t)
+	s.gateway.mood = queueing
+	s.later(windowOver)
+	s.wantState(payout.Submitted)
+	s.gateway.deaf = true
+	seller := payout.Caller{User: "usr_a"}
+	asked := 0
+	var err error
+	for ; asked < 1000; asked++ {
+		if _, _, err = s.payouts.Cancel(t.Context(), seller, s.id, ""); !errors.Is(err, payout.ErrCancelUnclear) {
+			break
+		}
+	}
+	if f := fault.From(err); !errors.Is(err, payout.ErrCancelledOften) || f.RetryAfter == 0 || asked < 50 || asked > 100 {
+		t.Errorf("after %d times: %v", asked, err)
+	}
+	s.now = s.now.Add(2 * time.Second)
+	if _, _, err = s.payouts.Cancel(t.Context(), seller, s.id, ""); !errors.Is(err, payout.ErrCancelUnclear) {
+		t.Errorf("two seconds later: %v", err)
+	}
+	s.gateway.deaf = false
+	if _, _, err := s.payouts.Cancel(t.Context(), payout.Caller{User: "usr_ada", Admin: true}, s.id, ""); errors.Is(err, payout.ErrCancelledOften) {
+		t.Errorf("another caller: %v", err)
+	}
 }
 
 // dying is a store whose process dies once it has made so many changes.
@@ -299,8 +329,8 @@ func TestTamperedKey_ShowsNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.place.ByHand(t, `UPDATE idempotency_keys SET payout_id = '`+string(others.ID)+`' WHERE key = '`+name+`'`)
-		if p, _, err := again(); !errors.Is(err, ledger.ErrTampered) || p != (payout.Payout{}) {
-			t.Errorf("%s is answered with %+v, %v", name, p, err)
+		if p, replayed, err := again(); !errors.Is(err, ledger.ErrTampered) || replayed || p != (payout.Payout{}) {
+			t.Errorf("%s is answered with %+v, replayed %t, %v", name, p, replayed, err)
 		}
 		if p, found, err := s.payouts.Requested(t.Context(), "usr_a", name); found || err != nil {
 			t.Errorf("under the key of %s there is %+v, %v", name, p, err)

@@ -184,6 +184,10 @@ func (s *Service) ResolveDiscrepancy(ctx context.Context, by decision.By, id ID,
 			return "", ErrDiscrepancyChanged
 		}
 		p.Discrepancy = ""
+		if p.endedUnpaid() { // its final checks had stopped; the admin has just looked at it, so they go on at their slowest
+			p.Tries = max(p.Tries, len(finalChecks))
+			p.DueAt = s.nextPollAt(*p, s.o.Now())
+		}
 		said, whose := []rune(seen), "The gateway: "
 		if seen == TamperedNote {
 			whose = "Found: "

@@ -376,6 +376,31 @@ func TestRefundToBalance_MayTurnUpAsPaid(t *testing.T) {
 	}
 }
 
+// TestResolveDiscrepancy_FinalChecksGoOn has a refunded payout found in progress. Once an admin has resolved that, the gateway pays
+// it, and no webhook says so.
+func TestResolveDiscrepancy_FinalChecksGoOn(t *testing.T) {
+	s := newReviewStory(t)
+	s.now = s.now.Add(lease + gracePeriod)
+	if _, err := s.payouts.RefundToBalance(t.Context(), ada, s.id); err != nil {
+		t.Fatal(err)
+	}
+	s.put(s.made(gateway.InProgress))
+	s.later(time.Hour)
+	p := s.wantState(payout.Failed)
+	if err := s.payouts.ResolveDiscrepancy(t.Context(), ada, s.id, p.Discrepancy); err != nil {
+		t.Fatal(err)
+	}
+	if p = s.payout(); p.Discrepancy != "" || p.DueAt.Sub(s.now) < 4*time.Hour {
+		t.Errorf("discrepancy %q, next poll %s; want none, and hours later", p.Discrepancy, p.DueAt)
+	}
+	s.gateway.transfers[string(s.id)].progress = gateway.Paid
+	s.later(30 * time.Hour)
+	if p := s.wantState(payout.Failed); !strings.Contains(p.Discrepancy, string(gateway.Paid)) {
+		t.Errorf("discrepancy %q", p.Discrepancy)
+	}
+	s.wantViolated("gateway-agrees")
+}
+
 func TestResolveDiscrepancy_OnlyAsItWasSeen(t *testing.T) {
 	s := newStory(t)
 	s.gateway.mood = refusing

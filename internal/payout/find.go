@@ -21,7 +21,7 @@ type Selection struct {
 	LateAt      time.Time
 	Discrepancy bool
 	// Least and Most bound the amount. A Most of zero is no bound.
-	Least, Most money.Amount
+	MinAmount, MaxAmount money.Amount
 	// Bank is the first four letters of the IFSC of the account that is paid.
 	Bank string
 	// Reason is the code of why a payout failed, was returned or waits.
@@ -167,8 +167,8 @@ func (s *Service) ParseSelection(get func(name string) string) (Selection, error
 	default:
 		wrong["state"] = "must be a state such as manual_review, or late, or discrepancy"
 	}
-	sel.Least, sel.Most = s.parseBound("minAmount", get, wrong), s.parseBound("maxAmount", get, wrong)
-	if sel.Most != 0 && sel.Most < sel.Least {
+	sel.MinAmount, sel.MaxAmount = s.parseBound("minAmount", get, wrong), s.parseBound("maxAmount", get, wrong)
+	if sel.MaxAmount != 0 && sel.MaxAmount < sel.MinAmount {
 		wrong["maxAmount"] = "must not be less than minAmount"
 	}
 	if sel.Bank = strings.ToUpper(get("bank")); sel.Bank != "" && !isBankCode(sel.Bank) {

@@ -36,7 +36,7 @@ func TestParseSelection(t *testing.T) {
 			"sellerId": "usr_0TMv3kQx8hPq2Zb7Lr4Wd9Yc", "status": "failed", "state": "manual_review", "minAmount": "1", "maxAmount": "1",
 			"bank": "hdfc", "reason": "bank_rejected", "date": "ended", "from": "2026-11-20", "to": "2026-11-20", "sort": "amount", "after": string(after),
 		}, payout.Selection{
-			Seller: "usr_0TMv3kQx8hPq2Zb7Lr4Wd9Yc", Status: payout.StatusFailed, State: payout.ManualReview, Least: 100, Most: 100,
+			Seller: "usr_0TMv3kQx8hPq2Zb7Lr4Wd9Yc", Status: payout.StatusFailed, State: payout.ManualReview, MinAmount: 100, MaxAmount: 100,
 			Bank: "HDFC", Reason: "bank_rejected", Date: payout.DateEnded, From: day(2026, 11, 20), To: day(2026, 11, 21), Sort: payout.LargestFirst, After: after,
 		}, nil},
 		{"every status", map[string]string{"status": "all"}, payout.Selection{}, nil},

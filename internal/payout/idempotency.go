@@ -72,6 +72,9 @@ func (s *Service) idempotent(
 	if err == nil {
 		err = refusal
 	}
+	if f := fault.From(err); err != nil && (f == nil || f.Kind != fault.Refused) { // no answer that was stored
+		replayed = false
+	}
 	return p, replayed, err
 }
 

@@ -276,7 +276,7 @@ func (p *Payout) foundAtGateway(r gateway.Report, now time.Time) {
 	p.State, p.GatewayID, p.Progress = Submitted, r.GatewayID, r.Progress
 	p.ProcessedAt = r.MadeAt
 	p.ReasonCode, p.Reason = "found_at_gateway", "The payment gateway already had this transfer; our records were behind."
-	p.Tries, p.DueAt = 0, now
+	p.Tries, p.DueAt = 0, now.Truncate(time.Microsecond) // as it is stored, or it would seem rescheduled
 }
 
 // applyFound applies the gateway's report of a payout just found there. A failure is left to the

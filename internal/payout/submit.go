@@ -218,11 +218,16 @@ func (s *Service) backToWaiting(p *Payout, atLeast time.Duration) {
 	p.DueAt = s.o.Now().Add(max(atLeast, s.jitter(backoff(p.Tries, time.Second, 5*time.Minute))))
 }
 
-// applyIfSent asks the gateway about a payout that waits since before the start, or was turned away, before it is sent or its
-// amount refunded: it may have been sent by a service whose database was newer, or been taken all the same. If the gateway
-// has it, applyIfSent returns true, also where the report was not applied because the row has changed since it was read.
+// mayBeSent reports whether the gateway may have a waiting payout: it was requested before this service started, so that one whose
+// database was newer may have sent it, or the gateway turned its order away and took it all the same.
+func (s *Service) mayBeSent(p Payout) bool {
+	return p.State == Waiting && (p.RequestedAt.Before(s.started) || !p.SentAt.IsZero())
+}
+
+// applyIfSent looks up a waiting payout that the gateway may have, before it is sent or its amount refunded. It returns true if the
+// gateway has it, also where the report was not applied because the row has changed since it was read.
 func (s *Service) applyIfSent(ctx context.Context, p Payout) (bool, error) {
-	if p.State != Waiting || (!p.RequestedAt.Before(s.started) && p.SentAt.IsZero()) {
+	if !s.mayBeSent(p) {
 		return false, nil
 	}
 	report, err := s.lookUp(ctx, p)

@@ -13,10 +13,10 @@ import (
 )
 
 const (
-	// maxPages bounds a day's list, and mostStale how many pages in a row may hold nothing new: so many
+	// maxPages bounds a day's list, and maxStale how many pages in a row may hold nothing new: so many
 	// lines can hardly be added between two pages. Both are for a gateway that never ends its list.
-	maxPages  = 20_000
-	mostStale = 10
+	maxPages = 20_000
+	maxStale = 10
 )
 
 // readDays reads those days of a period that were not read whole yet, or all of them again.
@@ -69,7 +69,7 @@ func (s *Service) readDay(ctx context.Context, day Period) error {
 		if stale++; len(fresh) > 0 {
 			stale = 0
 		}
-		if stale >= mostStale && page.Next != "" {
+		if stale >= maxStale && page.Next != "" {
 			break
 		}
 		if err := s.o.Store.KeepLines(ctx, fresh, began); err != nil {

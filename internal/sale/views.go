@@ -27,7 +27,7 @@ func (s *Service) List(ctx context.Context, seller string, offset, limit int) ([
 
 // Months is what a seller earned in each of the last n months, this one last; none is left out.
 func (s *Service) Months(ctx context.Context, seller string, n int) ([]Month, error) {
-	n = min(max(n, 1), mostMonths)
+	n = min(max(n, 1), maxMonths)
 	now := s.o.Now().In(s.o.Zone)
 	months := make([]Month, n)
 	for i := range months {
@@ -65,7 +65,7 @@ func (s *Service) Releases(ctx context.Context, seller string, limit int) ([]Rel
 
 const (
 	monthLayout = "2006-01"
-	mostMonths  = 120
+	maxMonths   = 120
 	// daysAhead is how far a seller's releases are listed day by day.
 	daysAhead = 31
 )

@@ -115,7 +115,7 @@ func (s Service) payouts(ctx context.Context, query string) ([]payout.Payout, er
 		all = found
 	}
 	if amount, ok := s.amount(query); ok {
-		sel := payout.Selection{Date: payout.DateRequested, Sort: payout.NewestFirst, Least: amount, Most: amount, Limit: Shown}
+		sel := payout.Selection{Date: payout.DateRequested, Sort: payout.NewestFirst, MinAmount: amount, MaxAmount: amount, Limit: Shown}
 		totals, err := s.Store.SumPayouts(ctx, sel)
 		if err != nil {
 			return nil, err

@@ -126,14 +126,14 @@ func (m *market) step(on *instance, least, most time.Duration) {
 		m.kill(on)
 	}
 	if m.strikes(stall) {
-		m.disturbed = m.now + 2*mostStall
-		m.pause(m.between(0, mostStall))
+		m.disturbed = m.now + 2*maxStall
+		m.pause(m.between(0, maxStall))
 	}
 	m.pause(m.between(least, most))
 }
 
-// mostStall is how long a worker hangs at most.
-const mostStall = 2 * time.Minute
+// maxStall is how long a worker hangs at most.
+const maxStall = 2 * time.Minute
 
 // work runs what an instance does by itself.
 func (m *market) work(on *instance, after time.Duration, name string, act func()) {

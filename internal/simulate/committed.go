@@ -233,7 +233,7 @@ func (m *market) checkSending(w *withdrawal, p payout.Payout, at time.Time) {
 		m.assert(nothingSpins, p.Tries > w.last.Tries && p.DueAt.Sub(at) >= least, string(p.ID), "payout %s is postponed to %s at %s, for the %dth time after the %dth",
 			p.ID, p.DueAt, at, p.Tries, w.last.Tries)
 	case p.State == payout.ManualReview && w.state != payout.ManualReview:
-		runOut := at.Sub(w.sentAt) >= m.gateways.named(w.at).runsOut()-mostOff
+		runOut := at.Sub(w.sentAt) >= m.gateways.named(w.at).runsOut()-maxOff
 		m.assert(reviewedForCause, m.current.name == admin || runOut || w.doubted, string(p.ID), "payout %s was sent at %s, and is in review at %s", p.ID, w.sentAt, at)
 		m.assert(reviewedForCause, m.current.name == admin || w.doubted || w.resends > 0 || m.mayStayUnsent(w), string(p.ID), "payout %s was sent at %s and never again, and is in review at %s", p.ID, w.sentAt, at)
 	}
@@ -277,7 +277,7 @@ func (m *market) checkWatched(w *withdrawal, p payout.Payout, was payout.State) 
 	}
 	cleared := p.State == was && w.due == 0 // a person has looked
 	unfindable := p.GatewayID == "" && !m.gateways.named(w.at).capabilities().Lookup
-	over := p.State == payout.Returned || p.Discrepancy != "" || cleared || unfindable || m.now-ended > leastOfDays-2*mostOff
+	over := p.State == payout.Returned || p.Discrepancy != "" || cleared || unfindable || m.now-ended > leastOfDays-2*maxOff
 	m.assert(endsWatched, p.State != payout.ManualReview || !p.DueAt.IsZero(), string(p.ID), "payout %s is in review, and is not polled again", p.ID)
 	m.assert(endsWatched, kindOf(p.State) == underWay || p.SentAt.IsZero() && p.GatewayID == "" || over || !p.DueAt.IsZero(), string(p.ID),
 		"payout %s is %s since %s and is not looked at again", p.ID, p.State, m.now-ended)
@@ -296,7 +296,7 @@ const leastOfDays = 3 * 24 * time.Hour
 func (m *market) mayArrive() time.Duration {
 	const gracePeriod = 10 * time.Minute
 	if m.o.Faults[clock] {
-		return lease + gracePeriod - 2*mostOff
+		return lease + gracePeriod - 2*maxOff
 	}
 	return lease + gracePeriod
 }
@@ -394,8 +394,8 @@ func (m *market) checkOrder(ids []payout.ID, now time.Time, limit int) {
 	}
 }
 
-// mostTakes is far more often than a payout is taken up that is polled for all the days that a bank may take.
-const mostTakes = 5000
+// maxTakes is far more often than a payout is taken up that is polled for all the days that a bank may take.
+const maxTakes = 5000
 
 // orderEvery spaces checks that look at every payout.
 const orderEvery = 50
@@ -427,7 +427,7 @@ func (m *market) wasTaken(on *instance, id payout.ID, now, until time.Time) {
 		m.note(string(id), w.seller, "taken over from "+w.taken.name+":")
 	}
 	w.takes++
-	m.assert(nothingSpins, w.takes <= mostTakes, string(id), "payout %s was taken up %d times", id, w.takes)
+	m.assert(nothingSpins, w.takes <= maxTakes, string(id), "payout %s was taken up %d times", id, w.takes)
 	w.taken, w.leased = on, until.UnixMicro()
 	m.interfere(id, w)
 	m.payoutDue(id, w, until)

@@ -236,7 +236,7 @@ func (p post) Send(ctx context.Context, msg webhook.Message) (webhook.Answer, er
 // checkMessage holds a delivery against the feed, and against what its endpoint wants.
 func (m *market) checkMessage(ctx context.Context, on *instance, r *receiver, msg webhook.Message) {
 	m.assert(deliveriesTrue, r.signed(msg, r.secrets...), "", "the delivery of %s to %s bears no signature of its secrets", msg.ID, r.url)
-	if r.rotated > 0 && m.now-r.rotated < oldSecretSigns-2*mostOff && r.restores == m.tally.restores { // it may hold the old one yet
+	if r.rotated > 0 && m.now-r.rotated < oldSecretSigns-2*maxOff && r.restores == m.tally.restores { // it may hold the old one yet
 		m.assert(deliveriesTrue, r.signed(msg, r.secrets[len(r.secrets)-2]), "", "the secret of %s was rotated %s ago, and the delivery of %s bears no signature of the old one",
 			r.url, m.now-r.rotated, msg.ID)
 	}

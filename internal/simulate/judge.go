@@ -161,7 +161,7 @@ func (m *market) judgePayout(id payout.ID, w *withdrawal, net money.Amount) {
 	m.assert(entriesAreTrue, w.gateway == net || w.state == payout.ManualReview, string(id), "by its entries, %d of payout %s left through the gateway, by whose record it is %d", w.gateway, id, net)
 	switch {
 	case w.state == payout.ManualReview:
-		m.assert(allEnd, w.sentToReview || m.tally.restores > 0 || m.clock().Sub(w.sentAt) >= m.gateways.named(w.at).runsOut()-mostOff, string(id),
+		m.assert(allEnd, w.sentToReview || m.tally.restores > 0 || m.clock().Sub(w.sentAt) >= m.gateways.named(w.at).runsOut()-maxOff, string(id),
 			"payout %s is in review, sent at %s", id, w.sentAt)
 	case kindOf(w.state) == underWay:
 		m.assert(allEnd, false, string(id), "payout %s is %s for ever, due at %s; %s stayed with the bank", id, w.state, time.UnixMicro(w.due).UTC(), fmt.Sprint(net))

@@ -287,13 +287,13 @@ func (m *market) advance(to time.Duration) {
 		m.inMinute = 0
 	}
 	m.now = to
-	if m.inMinute++; m.inMinute > mostInAMinute {
+	if m.inMinute++; m.inMinute > maxInAMinute {
 		m.broken(nothingSpins, "", fmt.Sprintf("%d steps were taken within one minute", m.inMinute))
 	}
 }
 
-// mostInAMinute is many times what a marketplace does in its busiest minute.
-const mostInAMinute = 300_000
+// maxInAMinute is many times what a marketplace does in its busiest minute.
+const maxInAMinute = 300_000
 
 func (m *market) happen(e scheduled) {
 	defer func() { m.excuse(recover()) }()
@@ -474,16 +474,16 @@ func (m *market) changeFaultProfile() {
 	m.after(lasts, m.changeFaultProfile)
 }
 
-// mostFaulty is how much of a run has foul weather. In a longer one there is fair weather in between: what goes wrong takes
+// maxFaulty is how much of a run has foul weather. In a longer one there is fair weather in between: what goes wrong takes
 // the most time, and soon shows the same again.
-const mostFaulty = 40 * 24 * time.Hour
+const maxFaulty = 40 * 24 * time.Hour
 
 // isLong reports whether the weather is fair now and then.
-func (m *market) isLong() bool { return m.anyFaults() && m.end() > mostFaulty }
+func (m *market) isLong() bool { return m.anyFaults() && m.end() > maxFaulty }
 
 // fairAfter is how long the weather is fair after so much that is not.
 func (m *market) fairAfter(foul time.Duration) time.Duration {
-	return time.Duration(int64(foul) * int64((m.end()-mostFaulty)/time.Hour) / int64(mostFaulty/time.Hour))
+	return time.Duration(int64(foul) * int64((m.end()-maxFaulty)/time.Hour) / int64(maxFaulty/time.Hour))
 }
 
 // clearUp ends the foul weather for a while.
@@ -493,8 +493,8 @@ func (m *market) clearUp() {
 	}
 	m.fair = true
 	m.beFair()
-	m.disturbed = max(m.disturbed, m.now+2*mostOff)
-	m.after(mostOff+time.Second, m.pollAll)
+	m.disturbed = max(m.disturbed, m.now+2*maxOff)
+	m.after(maxOff+time.Second, m.pollAll)
 }
 
 // beFair ends all that goes wrong; only a gateway that has fallen silent stays so for its time.
@@ -521,16 +521,16 @@ func (m *market) fallSilent(lasts time.Duration) {
 // jump moves an instance's clock.
 func (m *market) jump() {
 	mc := one(m, m.machines)
-	mc.offset = one(m, []time.Duration{0, m.between(-mostOff, mostOff), m.between(-mostOff, mostOff)})
-	m.disturbed = m.now + 2*mostOff
+	mc.offset = one(m, []time.Duration{0, m.between(-maxOff, maxOff), m.between(-maxOff, maxOff)})
+	m.disturbed = m.now + 2*maxOff
 	m.strike(clock)
 	m.note("", "", "the clock of "+mc.name+" is off by "+mc.offset.String())
-	m.after(mostOff+time.Second, m.pollAll)
+	m.after(maxOff+time.Second, m.pollAll)
 	m.pollAll()
 }
 
-// mostOff is how far a clock may be off. The service allows for ten minutes between itself and the gateway.
-const mostOff = 4 * time.Minute
+// maxOff is how far a clock may be off. The service allows for ten minutes between itself and the gateway.
+const maxOff = 4 * time.Minute
 
 // leasesHold reports whether leases can be relied on: no clock is off, and nobody hung lately.
 func (m *market) leasesHold() bool {

@@ -108,7 +108,7 @@ func (w wire) lieAbout(req *http.Request, a *answer, p *razorpayx.Payout) {
 	}
 	lie := &gatewayLie{
 		was:       known.state,
-		overtaken: req.Header.Get(razorpayx.IdempotencyHeader) != "" || known.state == payout.Submitting || m.now-known.changed < 3*mostStall,
+		overtaken: req.Header.Get(razorpayx.IdempotencyHeader) != "" || known.state == payout.Submitting || m.now-known.changed < 3*maxStall,
 	}
 	refunded := known.state == payout.Failed || known.state == payout.Cancelled
 	switch n := m.dice.IntN(3); {

@@ -253,7 +253,7 @@ var bugs = []planted{
 		{inPayout, "case r.Beneficiary != \"\" && p.Beneficiary", "case p.Beneficiary"},
 	}},
 	{"every transfer goes by IMPS", []edit{
-		{inRazorpayx, "{Name: imps, Most: impsMost,", "{Name: imps,"},
+		{inRazorpayx, "{Name: imps, Max: impsMax,", "{Name: imps,"},
 	}},
 	{"the bank's reference is overwritten with nothing", []edit{
 		{inPayout, "\tif r.UTR != \"\" {\n\t\tp.UTR = r.UTR\n\t}\n", "\tp.UTR = r.UTR\n"},
@@ -357,7 +357,7 @@ var bugs = []planted{
 		{inPayout, "p.DueAt = s.o.Now().Add(max(atLeast, s.jitter(backoff(p.Tries, time.Second, 5*time.Minute))))", "p.DueAt = s.o.Now().Add(atLeast)"},
 	}},
 	{"what was turned away is not asked about", []edit{
-		{inPayout, "(!p.RequestedAt.Before(s.started) && p.SentAt.IsZero())", "!p.RequestedAt.Before(s.started)"},
+		{inPayout, "(p.RequestedAt.Before(s.started) || !p.SentAt.IsZero())", "p.RequestedAt.Before(s.started)"},
 	}},
 	{"an unknown payout goes to review at once", []edit{
 		{inPayout, "if p.State == ManualReview || !mayResend(g, *p, now) {", "if p.State == ManualReview || mayResend(g, *p, now) {"},

@@ -105,7 +105,7 @@ func (m *market) putBack() {
 			m.shutDown(mc.on)
 		}
 	}
-	m.after(m.between(callTimeout+mostLate+mostLag, time.Hour), func() {
+	m.after(m.between(callTimeout+maxLate+maxLag, time.Hour), func() {
 		if err := m.replaceDatastore(); err != nil {
 			m.broken(datastoreReadable, "", "put the backup in place: "+err.Error())
 			return

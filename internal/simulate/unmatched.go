@@ -56,7 +56,7 @@ func (g *gateways) isUnmatchable(reference string) bool {
 func (m *market) leaveUnmatched() {
 	m.after(m.between(0, 4*time.Minute), func() {
 		if m.makeUnmatchable() && m.chance(600) {
-			m.after(mostLag+m.between(2*time.Second, 4*time.Minute), m.restartOne)
+			m.after(maxLag+m.between(2*time.Second, 4*time.Minute), m.restartOne)
 		}
 	})
 }
@@ -167,7 +167,7 @@ func (m *market) checkListed(on *instance, a asking) {
 	isRestored := m.saved != nil && m.saved.restored
 	for _, f := range m.gateways.unmatchable {
 		made := m.start.Add(f.madeAt)
-		if !on.knows(f.at.name) || m.tally.faults[lag] != a.lags && !isRestored || a.began-f.madeAt <= mostLag || made.Before(a.since.Add(time.Second)) {
+		if !on.knows(f.at.name) || m.tally.faults[lag] != a.lags && !isRestored || a.began-f.madeAt <= maxLag || made.Before(a.since.Add(time.Second)) {
 			continue
 		}
 		m.assert(unmatchedListed, m.model.unmatched[f.listedAs()] != nil, f.reference,

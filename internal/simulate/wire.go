@@ -127,7 +127,7 @@ func (w wire) before(req *http.Request, key string, body []byte) (stopped bool, 
 		res = w.said(req, http.StatusBadRequest, "The fund account is inactive.")
 	case m.chance(500) && m.strikes(slow):
 		late := w.copyOf(req, body)
-		m.after(callTimeout+m.between(0, mostLate), func() { w.g.arrive(late, body) })
+		m.after(callTimeout+m.between(0, maxLate), func() { w.g.arrive(late, body) })
 		err = w.timeout()
 	default:
 		return false, nil, nil
@@ -148,8 +148,8 @@ func (m *market) refusesRepeats() bool {
 	return true
 }
 
-// mostLate is how much later than its sender's patience a request may arrive. It is less than a restore takes.
-const mostLate = 2 * time.Minute
+// maxLate is how much later than its sender's patience a request may arrive. It is less than a restore takes.
+const maxLate = 2 * time.Minute
 
 // after is the way of the answer.
 func (w wire) after(req *http.Request, a *answer, page int) (*http.Response, error) {
@@ -307,7 +307,7 @@ func (w wire) keptOut(req *http.Request) *http.Response {
 func (g *gateway) justMade(req *http.Request) bool {
 	id, isRecord := strings.CutPrefix(req.URL.Path, "/v1/payouts/")
 	at, made := g.madeAt[id]
-	return isRecord && made && g.m.now-at < mostLag
+	return isRecord && made && g.m.now-at < maxLag
 }
 
 // failing is a body that breaks off.
@@ -351,13 +351,13 @@ func (w wire) copyOf(req *http.Request, body []byte) *http.Request {
 		query.Set("count", strconv.Itoa(20+m.dice.IntN(razorpayx.MaxPage-19)))
 	}
 	if !m.current.unfiltered && m.strikes(lag) && (o == nil || !o.denied) {
-		query.Set("to", strconv.FormatInt(m.clock().Add(-m.between(time.Second, mostLag)).Unix(), 10))
+		query.Set("to", strconv.FormatInt(m.clock().Add(-m.between(time.Second, maxLag)).Unix(), 10))
 	}
 	r.URL.RawQuery = query.Encode()
 	return r
 }
 
-const mostLag = time.Minute
+const maxLag = time.Minute
 
 // What a validation may be made to say.
 const (

@@ -119,7 +119,7 @@ func bounds(sel payout.Selection) (low, high string) {
 // arguments are $1 to $16.
 func arguments(sel payout.Selection) []any {
 	low, high := bounds(sel)
-	most := sel.Most
+	most := sel.MaxAmount
 	if most == 0 {
 		most = 1<<63 - 1
 	}
@@ -129,7 +129,7 @@ func arguments(sel payout.Selection) []any {
 	}
 	args := []any{
 		low, high, sel.Seller, string(sel.Status), string(sel.State), late, step, flag(sel.Discrepancy),
-		int64(sel.Least), int64(most), sel.Bank, sel.Reason,
+		int64(sel.MinAmount), int64(most), sel.Bank, sel.Reason,
 	}
 	for _, date := range []payout.DateOf{payout.DateCompleted, payout.DateEnded} {
 		from, to := int64(0), int64(0)

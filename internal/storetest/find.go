@@ -101,7 +101,7 @@ func testSelections(_ *testing.T, b *bench) {
 		{"with a discrepancy", payout.Selection{Discrepancy: true}, []string{"review"}},
 		{"late", payout.Selection{LateAt: day(1).Add(2 * time.Hour)}, []string{"unknown", "waiting"}},
 		{"a seller's late", payout.Selection{LateAt: day(9), Seller: seller("waiting")}, []string{"submitted", "review", "waiting"}},
-		{"from 300", payout.Selection{Least: 300, Most: 500}, []string{"returned", "completed", "submitted", "review"}},
+		{"from 300", payout.Selection{MinAmount: 300, MaxAmount: 500}, []string{"returned", "completed", "submitted", "review"}},
 		{"of a bank", payout.Selection{Bank: "ICIC"}, []string{"cancelled", "completed", "unknown"}},
 		{"of no bank", payout.Selection{Bank: "SBIN"}, nil},
 		{"for a reason", payout.Selection{Reason: "bank_rejected"}, []string{"failed"}},
@@ -115,7 +115,7 @@ func testSelections(_ *testing.T, b *bench) {
 		{"ended from", payout.Selection{Date: payout.DateEnded, From: day(4)}, []string{"cancelled", "failed", "returned", "completed"}},
 		{"failed that ended", payout.Selection{Date: payout.DateEnded, Status: payout.StatusFailed, From: day(8), To: day(9)}, []string{"failed"}},
 		{"all at once", payout.Selection{
-			Seller: seller("failed"), Status: payout.StatusFailed, State: payout.Failed, Least: 600, Most: 600, Bank: "HDFC",
+			Seller: seller("failed"), Status: payout.StatusFailed, State: payout.Failed, MinAmount: 600, MaxAmount: 600, Bank: "HDFC",
 			Reason: "bank_rejected", Date: payout.DateRequested, From: day(6), To: day(7),
 		}, []string{"failed"}},
 	} {

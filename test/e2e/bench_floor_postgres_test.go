@@ -64,7 +64,7 @@ func newPostgresFloor(b *testing.B, url string, sellers int) *postgresFloor {
 			b.Fatal(err)
 		}
 	}
-	s := &postgresFloor{queue: make(chan *floorRequest, mostInGroup), pool: pool}
+	s := &postgresFloor{queue: make(chan *floorRequest, maxInGroup), pool: pool}
 	var writers sync.WaitGroup
 	for range 2 {
 		conn, err := pool.Acquire(b.Context())

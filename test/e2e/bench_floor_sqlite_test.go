@@ -64,7 +64,7 @@ func newSQLiteFloor(b *testing.B, path string, sellers int) *sqliteFloor {
 		return statement
 	}
 	s := &sqliteFloor{
-		queue: make(chan *floorRequest, mostInGroup), writer: writer,
+		queue: make(chan *floorRequest, maxInGroup), writer: writer,
 		write: floorStatements{
 			begin: prepare(writer, `BEGIN IMMEDIATE`), commit: prepare(writer, `COMMIT`), rollback: prepare(writer, `ROLLBACK`),
 			key:     prepare(writer, `INSERT INTO idempotency_keys VALUES ($1, $2, $3, $4)`),

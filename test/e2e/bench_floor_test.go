@@ -56,7 +56,7 @@ type floorRequest struct {
 const (
 	floorEarned  = int64(earned)
 	floorHistory = 10 // payouts of each seller that are there
-	mostInGroup  = 256
+	maxInGroup   = 256
 )
 
 var errFloorInsufficient = errors.New("the balance is insufficient")
@@ -148,7 +148,7 @@ func takeGroup(queue <-chan *floorRequest) []*floorRequest {
 	var group []*floorRequest
 	for r := range queue {
 		group = append(group, r)
-		if len(queue) == 0 || len(group) == mostInGroup {
+		if len(queue) == 0 || len(group) == maxInGroup {
 			break
 		}
 	}

@@ -215,8 +215,8 @@ func (s *suite) capabilities() {
 		s.Error("the list has metadata, though the gateway offers none")
 	}
 	last := s.can.Rails[len(s.can.Rails)-1]
-	if last.Most != 0 {
-		s.Errorf("no rail carries more than %d", last.Most)
+	if last.Max != 0 {
+		s.Errorf("no rail carries more than %d", last.Max)
 	}
 	for _, r := range s.can.Rails {
 		if r.Name == "" || r.Takes < 0 || r.Opens < 0 || r.Closes > 24*60 || !r.AlwaysOpen() && r.Opens >= r.Closes {

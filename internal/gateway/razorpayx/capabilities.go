@@ -22,8 +22,8 @@ const keyLifetime = 7 * 24 * time.Hour
 
 // Limits and windows as RazorpayX documents them, the narrowest of its partner banks' where they differ (docs: x/payouts).
 const (
-	impsMost  = money.Amount(5_00_000_00) // ₹5 lakh
-	rtgsLeast = money.Amount(2_00_000_00) // ₹2 lakh
+	impsMax = money.Amount(5_00_000_00) // ₹5 lakh
+	rtgsMin = money.Amount(2_00_000_00) // ₹2 lakh
 )
 
 // Capabilities are what RazorpayX documents. Verification is offered on Lite accounts alone.
@@ -41,8 +41,8 @@ func rails(c money.Currency) []gateway.Rail {
 		return []gateway.Rail{{Name: neft}}
 	}
 	return []gateway.Rail{
-		{Name: imps, Most: impsMost, Takes: 5 * time.Minute},
-		{Name: rtgs, Least: rtgsLeast, Opens: 9 * 60, Closes: 17*60 + 30, Takes: 30 * time.Minute},
+		{Name: imps, Max: impsMax, Takes: 5 * time.Minute},
+		{Name: rtgs, Min: rtgsMin, Opens: 9 * 60, Closes: 17*60 + 30, Takes: 30 * time.Minute},
 		{Name: neft, Opens: 2 * 60, Closes: 18 * 60, Takes: 2 * time.Hour},
 	}
 }
