@@ -185,10 +185,10 @@ func (c payoutShowCmd) Run(ctx context.Context, e *env) error {
 	if tampered != nil && !errors.Is(tampered, ledger.ErrTampered) {
 		return tampered
 	}
-	var events []payout.Event
+	var events []payout.StateChange
 	if tampered == nil {
 		tampered = payout.CheckEntries(p, entries)
-		if events, err = payout.EventsOf(id, entries); err != nil {
+		if events, err = payout.StateChangesOf(id, entries); err != nil {
 			return err
 		}
 	}
@@ -205,7 +205,7 @@ func (c payoutShowCmd) Run(ctx context.Context, e *env) error {
 	return nil
 }
 
-func (c payoutShowCmd) print(e *env, cfg config.Config, p payout.Payout, events []payout.Event, decisions []decision.Decision) error {
+func (c payoutShowCmd) print(e *env, cfg config.Config, p payout.Payout, events []payout.StateChange, decisions []decision.Decision) error {
 	if c.JSON {
 		return json.NewEncoder(e.out).Encode(payoutDetails(p, events, decisions, cfg.Currency))
 	}
@@ -239,7 +239,7 @@ func (c payoutShowCmd) print(e *env, cfg config.Config, p payout.Payout, events 
 	return t.Flush()
 }
 
-func payoutDetails(p payout.Payout, events []payout.Event, decisions []decision.Decision, c money.Currency) any {
+func payoutDetails(p payout.Payout, events []payout.StateChange, decisions []decision.Decision, c money.Currency) any {
 	type event struct {
 		At     string       `json:"at"`
 		From   payout.State `json:"from"`

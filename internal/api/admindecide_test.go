@@ -144,7 +144,7 @@ func (h *fixture) withDiscrepancy(t *testing.T, id payout.ID, says string) {
 	must(t, err)
 	p := was
 	p.Discrepancy = says
-	data, err := ledger.Change(was, p)
+	data, err := ledger.Patch(was, p)
 	must(t, err)
 	must(t, h.db.Payouts().InTx(t.Context(), func(tx payout.Tx) error {
 		if _, err := tx.Append(t.Context(), ledger.Posting{

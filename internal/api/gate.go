@@ -40,14 +40,14 @@ var (
 // anyone lets everybody in.
 func (a *api) anyone(*http.Request) (caller, error) { return caller{}, nil }
 
-// signedIn admits a caller with a live access token, in the header or else in the cookie. A header
-// is never made up for by a cookie: who sends one means it.
+// signedIn admits a caller with a live access token, in the header or else in the cookie. If there
+// is a header, the cookie is ignored.
 func (a *api) signedIn(r *http.Request) (caller, error) {
 	return a.identify(r, func(context.Context, string) (auth.Principal, error) { return auth.Principal{}, auth.ErrSessionNeeded })
 }
 
-// trusted admits who signedIn does, and a seller with a token of the trusted issuer. They have no session.
-func (a *api) trusted(r *http.Request) (caller, error) {
+// sessionOrIssuer admits who signedIn does, and a seller with a token of the trusted issuer. They have no session.
+func (a *api) sessionOrIssuer(r *http.Request) (caller, error) {
 	return a.identify(r, a.o.Auth.AuthenticateTrusted)
 }
 
@@ -74,7 +74,7 @@ func (a *api) identify(r *http.Request, ofIssuer func(context.Context, string) (
 
 // payoutRole lets in sellers and admins.
 func (a *api) payoutRole(r *http.Request) (caller, error) {
-	who, err := a.trusted(r)
+	who, err := a.sessionOrIssuer(r)
 	switch {
 	case err != nil:
 		return who, err

@@ -66,8 +66,8 @@ func (a *api) recovered(out *response, r *http.Request, requestID string, broken
 	return false
 }
 
-// dispatch finds the route. A path that the mux would redirect to a cleaner one is nothing of ours,
-// because a redirect is no envelope and loses a body.
+// dispatch finds the route. It answers 404 for a path that the mux would redirect to a cleaner one, because a redirect has
+// no envelope and loses a body.
 func (a *api) dispatch(w http.ResponseWriter, r *http.Request) {
 	if p := r.URL.EscapedPath(); path.Clean(p) != p {
 		a.fail(w, r, errNoRoute)

@@ -297,7 +297,7 @@ func (a *api) payoutEvents(ctx context.Context, who caller, req payoutIDRequest)
 	return reply[eventsJSON]{data: eventsJSON{timelineOf(events)}}, nil
 }
 
-func timelineOf(events []payout.Event) []eventJSON {
+func timelineOf(events []payout.StateChange) []eventJSON {
 	timeline := make([]eventJSON, 0, len(events))
 	for _, e := range events {
 		timeline = append(timeline, eventJSON{stamp(e.At), orNull(e.From), e.To, orNull(e.Reason)})

@@ -186,7 +186,7 @@ type Payouts interface {
 	Cancel(ctx context.Context, c payout.Caller, id payout.ID, key string) (payout.Payout, bool, error)
 	Payout(context.Context, payout.Caller, payout.ID) (payout.Payout, error)
 	History(context.Context, payout.Caller, payout.Filter) ([]payout.Payout, int64, error)
-	Events(context.Context, payout.Caller, payout.ID) ([]payout.Event, error)
+	Events(context.Context, payout.Caller, payout.ID) ([]payout.StateChange, error)
 	Notify(ctx context.Context, at gateway.Name, eventID string, id payout.ID) error
 	// Answered reports whether a user's idempotency key has an answer.
 	Answered(ctx context.Context, user, key string) (bool, error)

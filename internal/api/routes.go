@@ -22,7 +22,7 @@ func (a *api) routes() []route {
 		{"POST", "/api/auth/register", handle(a, a.anyone, a.register)},
 		{"POST", "/api/auth/login", handle(a, a.anyone, a.login)},
 		{"POST", "/api/auth/refresh", handle(a, a.anyone, a.refresh)},
-		{"GET", "/api/auth/me", handle(a, a.trusted, a.me)},
+		{"GET", "/api/auth/me", handle(a, a.sessionOrIssuer, a.me)},
 		{"PATCH", "/api/auth/me", handle(a, a.signedIn, a.changeMe)},
 		{"DELETE", "/api/auth/me", handle(a, a.signedIn, a.deleteMe)},
 		{"GET", "/api/auth/security-events", handle(a, a.signedIn, a.securityEvents)},

@@ -35,7 +35,7 @@ func TestCheckGatewayAccount(t *testing.T) {
 		t.Errorf("kept is %q, %v; want the number encrypted", kept, err)
 	}
 	place := storetest.Place{Path: filepath.Join(dir, "bursar.db")}
-	place.ByHand(t, `PRAGMA foreign_keys = OFF; INSERT INTO payouts (id, seller_id, bank_account_id, amount, fee, notes, mode, gateway, requested_at, arrive_at, state, status, sent_at)
+	place.ByHand(t, `PRAGMA foreign_keys = OFF; INSERT INTO payouts (id, seller_id, bank_account_id, amount, fee, notes, rail, gateway, requested_at, arrive_at, state, status, sent_at)
 		VALUES ('pyt_1', 'usr_1', 'bka_1', 100, 0, '', 'IMPS', 'razorpayx', 1, 1, 'unknown', 'processing', 1)`)
 	err = check(after)
 	if err == nil || !strings.Contains(err.Error(), "6316") || !strings.Contains(err.Error(), "1111") || strings.Contains(err.Error(), before) || !strings.Contains(err.Error(), "(1 of them)") {

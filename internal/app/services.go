@@ -92,7 +92,7 @@ func newServices(p parts) (Services, error) {
 		Store: p.datastore.db.Payouts(), Gateways: p.gateways.router, Restored: p.cfg.Restored, Beneficiaries: accounts,
 		Currency: p.cfg.Currency, Minimum: p.cfg.MinimumPayout, Fee: p.cfg.PayoutFee, ProveAbove: p.cfg.StepUpAbove, Proofs: freshProofs{users}, Mails: notifier,
 		Arrival:      payout.NewArrival(p.cfg.Currency, p.cfg.Zone, p.cfg.Holidays),
-		CancelWindow: p.cfg.CancelWindow, Lease: work.lease, GracePeriod: work.gracePeriod, ReversalsEvery: work.returns, Zone: p.cfg.Zone,
+		CancelWindow: p.cfg.CancelWindow, Lease: work.lease, GracePeriod: work.gracePeriod, ReversalsEvery: work.reversals, Zone: p.cfg.Zone,
 		Now: p.now, Logger: p.logger, StateChanged: p.moved,
 	})
 	if err != nil {

@@ -32,17 +32,17 @@ type pace struct {
 	call, step, lease time.Duration
 	// gracePeriod is how long after its last sending an order may still turn up at the gateway.
 	gracePeriod time.Duration
-	// returns is how often the gateway is asked which transfers came back.
-	returns time.Duration
+	// reversals is how often the gateway is asked which transfers came back.
+	reversals time.Duration
 }
 
 // paceOf fits the work to who pays. The real gateway bounds its clients' rate, not their number, so a
 // few workers keep that rate busy; the sandbox is next door and answers at once.
 func paceOf(g config.Gateway) pace {
 	if g == config.Sandbox {
-		return pace{workers: 16, call: 4 * time.Second, step: 8 * time.Second, lease: 10 * time.Second, gracePeriod: 5 * time.Second, returns: 15 * time.Second}
+		return pace{workers: 16, call: 4 * time.Second, step: 8 * time.Second, lease: 10 * time.Second, gracePeriod: 5 * time.Second, reversals: 15 * time.Second}
 	}
-	return pace{workers: 6, call: 15 * time.Second, step: 30 * time.Second, lease: 40 * time.Second, gracePeriod: 10 * time.Minute, returns: 5 * time.Minute}
+	return pace{workers: 6, call: 15 * time.Second, step: 30 * time.Second, lease: 40 * time.Second, gracePeriod: 10 * time.Minute, reversals: 5 * time.Minute}
 }
 
 const (
@@ -79,7 +79,7 @@ func newWork(cfg config.Config, s Services, b *Datastore, h *healthOf, metrics *
 		reconcileStartup(s.Payouts, metrics, logger),
 		watchStorage(cfg, b, logger),
 		loop(payoutsLoop, pollEvery, p.workers, work.Each(s.Payouts.LeaseDue, s.Payouts.Step)),
-		loop("returns", reversalsEvery, 1, work.Batch(s.Payouts.PollReversals)),
+		loop("reversals", reversalsEvery, 1, work.Batch(s.Payouts.PollReversals)),
 		loop(accountsLoop, pollEvery, bankWorkers, work.Each(s.Bank.LeaseDue, s.Bank.Step)),
 		loop(salesLoop, releaseEvery, 1, work.Batch(s.Sales.ReleaseDue)),
 		loop(eventsLoop, pollEvery, 1, work.Batch(s.Events.Number)),

@@ -64,7 +64,7 @@ func record(ctx context.Context, tx Tx, was, is Account, actor string, now time.
 
 // Recorded is the entry that takes an account from what it was to what it is.
 func Recorded(was, is Account, actor string, now time.Time) (ledger.Posting, error) {
-	data, err := ledger.Change(was, is)
+	data, err := ledger.Patch(was, is)
 	return ledger.Posting{Owner: is.Seller, At: now, Type: entryType(was, is), Subject: string(is.ID), Actor: actor, Data: data}, err
 }
 
@@ -133,10 +133,10 @@ func (a Account) open(keys Keys) (Number, error) {
 
 func (a Account) numberContext() string { return "bank_accounts|encrypted_number|" + string(a.ID) }
 
-// Restored is the row of an account that was folded from its entries, and the entries that have to follow. What entries do
+// Rebuilt is the row of an account that was folded from its entries, and the entries that have to follow. What entries do
 // not tell is taken from the row that was found. If that does not have the account's encrypted number, the number is
 // lost, and the account is rejected, so that its seller registers it again.
-func (a Account) Restored(found Account, actor string, now time.Time) (row Account, then []ledger.Posting, err error) {
+func (a Account) Rebuilt(found Account, actor string, now time.Time) (row Account, then []ledger.Posting, err error) {
 	row = a
 	row.Tries, row.DueAt = found.Tries, found.DueAt
 	if row.Status == StatusUnverified && row.Current && row.DueAt.IsZero() {

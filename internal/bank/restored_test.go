@@ -23,7 +23,7 @@ func TestRestored_NextStep(t *testing.T) {
 		{bank.StatusRejected, true, time.Time{}, time.Time{}},
 	} {
 		folded := bank.Account{ID: "bka_1", Seller: "usr_a", Status: tt.status, Current: tt.current}
-		row, steps, err := folded.Restored(bank.Account{DueAt: tt.found, Tries: 3}, "operator:test", now)
+		row, steps, err := folded.Rebuilt(bank.Account{DueAt: tt.found, Tries: 3}, "operator:test", now)
 		if err != nil || len(steps) > 0 || row.Tries != 3 || !row.DueAt.Equal(tt.wants) {
 			t.Errorf("%+v, due at %s, becomes %+v with %v, %v; want it due at %s", folded, tt.found, row, steps, err, tt.wants)
 		}

@@ -182,7 +182,7 @@ func (o *adminFixture) withDiscrepancy(says string) payout.ID {
 	was := o.ask(o.seller, 600_00, "")
 	p := was
 	p.Discrepancy = says
-	data, err := ledger.Change(was, p)
+	data, err := ledger.Patch(was, p)
 	must(o, err)
 	must(o, o.db.Payouts().InTx(o.Context(), func(tx payout.Tx) error {
 		if _, err := tx.Append(o.Context(), ledger.Posting{

@@ -23,7 +23,7 @@ func TestFreeze_OnTheSellersPage(t *testing.T) {
 		reads(t, "The seller's payouts are frozen.", "Payouts are frozen.", "Froze payouts", "Case 4711.").says(t, `href="`+unfreeze+`"`)
 	o.admin.then(o.admin.post(freeze, "note", "Again.").leadsTo(t, person)).reads(t, "Nothing was changed")
 
-	const why = "Our team has paused the payouts of this account. Contact support to learn more."
+	const why = "Our team has frozen the payouts of this account. Contact support to learn more."
 	o.seller.get("/dashboard").want(t, 200).reads(t, why, "Your balance is safe.").saysNot(t, "Case 4711", `href="/dashboard/payouts/new"`)
 	o.seller.get("/dashboard/payouts/new").want(t, 200).reads(t, why).saysNot(t, "<form class=\"stack\" method=\"get\"")
 	o.clock.advance(time.Hour)

@@ -34,7 +34,7 @@ func (l loopRow) Does() string {
 // LoopWords says what the loop of a name does, or "".
 func LoopWords(name string) string {
 	return map[string]string{
-		"payouts": "Payouts", "returns": "Returned payouts", "bank_accounts": "Bank accounts", "sales": "Releasing sales", "events": "Numbering events", "webhooks": "Webhooks", "sweep_webhooks": "Cleaning up webhooks", "mails": "Mails", "mail_requests": "Mail requests", "sweep_mails": "Cleaning up mails", "watch": "Metrics",
+		"payouts": "Payouts", "reversals": "Returned payouts", "bank_accounts": "Bank accounts", "sales": "Releasing sales", "events": "Numbering events", "webhooks": "Webhooks", "sweep_webhooks": "Cleaning up webhooks", "mails": "Mails", "mail_requests": "Mail requests", "sweep_mails": "Cleaning up mails", "watch": "Metrics",
 		"checkpoints": "Ledger checkpoints", "reconcile": "Reconciliation", "sweep_sign_in": "Cleaning up sign-ins", "sweep_payouts": "Cleaning up requests",
 	}[name]
 }

@@ -43,7 +43,7 @@ func (p adminPayoutView) LedgerPath() string { return p.SellerPath() + "#history
 
 // eventRow is a change of state.
 type eventRow struct {
-	payout.Event
+	payout.StateChange
 	First bool
 }
 

@@ -122,7 +122,7 @@ func entryWords(t ledger.Type) string {
 		return "Payout being sent"
 	case ledger.PayoutSubmitted:
 		return "Payout accepted by the gateway"
-	case ledger.PayoutUnclear:
+	case ledger.PayoutUnknown:
 		return "Payout unclear: the gateway's answer is missing"
 	case ledger.PayoutReview:
 		return "Payout in review"

@@ -153,7 +153,7 @@ type Payouts interface {
 	Cancellable(payout.Payout) bool
 	Payout(context.Context, payout.Caller, payout.ID) (payout.Payout, error)
 	History(context.Context, payout.Caller, payout.Filter) ([]payout.Payout, int64, error)
-	Events(context.Context, payout.Caller, payout.ID) ([]payout.Event, error)
+	Events(context.Context, payout.Caller, payout.ID) ([]payout.StateChange, error)
 	StartupReconciled() bool
 
 	// For admins.

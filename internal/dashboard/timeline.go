@@ -18,7 +18,7 @@ type step struct {
 
 // timelineOf tells a payout's story in the seller's words. What happened again and again, such as a
 // gateway that was busy, is shown once.
-func timelineOf(p payout.Payout, events []payout.Event, now time.Time) []step {
+func timelineOf(p payout.Payout, events []payout.StateChange, now time.Time) []step {
 	steps := []step{{At: p.RequestedAt, Title: "Requested", Kind: neutral}}
 	shown := map[string]bool{}
 	for _, e := range events {
@@ -45,7 +45,7 @@ func timelineOf(p payout.Payout, events []payout.Event, now time.Time) []step {
 }
 
 // wordsFor is the seller's sentence about a change of state; "" if the seller need not know.
-func wordsFor(e payout.Event) (title, kind string) {
+func wordsFor(e payout.StateChange) (title, kind string) {
 	switch e.To {
 	case payout.Waiting:
 		if e.From == "" {

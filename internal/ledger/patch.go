@@ -18,16 +18,16 @@ import (
 // changes, so folding a subject's entries gives the row again. Fields without a tag are not recorded: they say when
 // to look next, or belong to other rows. With `journal:"name,hash"` the data tells the SHA-256 of a text.
 
-// Change is the data of an entry that takes a projection from one value to another: a JSON object of the recorded
+// Patch is the data of an entry that takes a projection from one value to another: a JSON object of the recorded
 // fields that differ, with a random salt, so that what was erased can't be guessed from its digest. more is further
 // facts that are no part of the row, given as name and value in turn.
-func Change[R any](from, to R, more ...any) (string, error) {
+func Patch[R any](from, to R, more ...any) (string, error) {
 	var buffer [512]byte
 	var salt [9]byte
 	_, _ = rand.Read(salt[:]) // it never fails
 	b := append(buffer[:0], `{"salt":"`...)
 	b = append(base64.RawURLEncoding.AppendEncode(b, salt[:]), '"')
-	b = appendChange(b, reflect.ValueOf(&from).Elem(), reflect.ValueOf(&to).Elem())
+	b = appendPatch(b, reflect.ValueOf(&from).Elem(), reflect.ValueOf(&to).Elem())
 	for i := 0; i+1 < len(more); i += 2 {
 		value, err := json.Marshal(more[i+1])
 		if err != nil {
@@ -39,7 +39,7 @@ func Change[R any](from, to R, more ...any) (string, error) {
 }
 
 // Facts is the data of an entry that is about no row: names and values in turn.
-func Facts(more ...any) (string, error) { return Change(struct{}{}, struct{}{}, more...) }
+func Facts(more ...any) (string, error) { return Patch(struct{}{}, struct{}{}, more...) }
 
 // Differs reports whether two rows differ in a recorded field, and names the first that does. [Compare] is for a row and
 // what its entries fold to.
@@ -121,7 +121,7 @@ func Fold[R any](first R, entries []Entry) (R, error) {
 	return first, nil
 }
 
-func appendChange(b []byte, from, to reflect.Value) []byte {
+func appendPatch(b []byte, from, to reflect.Value) []byte {
 	for _, f := range recorded(from.Type()) {
 		if f.same(from, to) {
 			continue

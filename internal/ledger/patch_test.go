@@ -70,7 +70,7 @@ func TestFold_RoundTrip(t *testing.T) {
 		var entries []ledger.Entry
 		for range rapid.IntRange(0, 5).Draw(t, "changes") {
 			next := anyRow(t, "next")
-			text, err := ledger.Change(now, next)
+			text, err := ledger.Patch(now, next)
 			entries = append(entries, ledger.Entry{Posting: ledger.Posting{Type: ledger.PayoutUpdated, Data: data(t, text, err)}})
 			now = next
 		}
@@ -95,7 +95,7 @@ func TestFold_RoundTrip(t *testing.T) {
 func TestChange_TellsWhatDiffers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		from, to := anyRow(t, "from"), anyRow(t, "to")
-		text, err := ledger.Change(from, to)
+		text, err := ledger.Patch(from, to)
 		var fields map[string]any
 		if err := json.Unmarshal([]byte(data(t, text, err)), &fields); err != nil {
 			t.Fatalf("%s: %v", text, err)
@@ -159,7 +159,7 @@ func TestDiffers_NamesTheField(t *testing.T) {
 		if got, differs := ledger.Differs(from, to); got != field || differs != (field != "") {
 			t.Errorf("with another %s, two rows differ in %q", field, got)
 		}
-		text, err := ledger.Change(from, to)
+		text, err := ledger.Patch(from, to)
 		folded := from
 		folded.Order = from.recorded().Order
 		if err := ledger.Apply(data(t, text, err), &folded); err != nil {
@@ -180,7 +180,7 @@ func TestDiffers_NamesTheField(t *testing.T) {
 // TestChange_Hash tells the hash of a text and not the text.
 func TestChange_Hash(t *testing.T) {
 	const secret = `{"account":"kept out of the journal"}`
-	text, err := ledger.Change(row{}, row{Order: secret})
+	text, err := ledger.Patch(row{}, row{Order: secret})
 	want := `"order":"sha256:` + string(ledger.HashOf(secret)) + `"`
 	if data(t, text, err); strings.Contains(text, "kept out") || !strings.Contains(text, want) {
 		t.Errorf("the data is %s, want %s", text, want)
@@ -194,7 +194,7 @@ func TestChange_Hash(t *testing.T) {
 			t.Errorf("the order %q is the one that was told: %t", order, !differs)
 		}
 	}
-	text, err = ledger.Change(row{Order: secret}, row{})
+	text, err = ledger.Patch(row{Order: secret}, row{})
 	if data(t, text, err); !strings.Contains(text, `"order":""`) {
 		t.Errorf("no order is told as %s", text)
 	}
@@ -207,7 +207,7 @@ func TestChange_Time(t *testing.T) {
 		`,"sent_at":1795167000123456}`: {{}, sent},
 		`,"sent_at":0}`:                {sent, {}},
 	} {
-		text, err := ledger.Change(change[0], change[1])
+		text, err := ledger.Patch(change[0], change[1])
 		if data(t, text, err); !strings.HasSuffix(text, want) {
 			t.Errorf("the data is %s, want %s", text, want)
 		}
@@ -220,7 +220,7 @@ func TestChange_Time(t *testing.T) {
 
 // TestFacts_AreNoPartOfTheRow tells more than the row has.
 func TestFacts_AreNoPartOfTheRow(t *testing.T) {
-	text, err := ledger.Change(row{}, row{Amount: 5}, "reason", `say "no"`, "details", map[string]int{"n": 1})
+	text, err := ledger.Patch(row{}, row{Amount: 5}, "reason", `say "no"`, "details", map[string]int{"n": 1})
 	var fields struct {
 		Amount  int
 		Reason  string

@@ -32,8 +32,8 @@ const (
 	PayoutRequeued   Type = "payout.requeued"
 	PayoutSubmitting Type = "payout.submitting"
 	PayoutSubmitted  Type = "payout.submitted"
-	// PayoutUnclear is a payout whose answer is missing: it may have been paid.
-	PayoutUnclear Type = "payout.unclear"
+	// PayoutUnknown is a payout whose answer is missing: it may have been paid.
+	PayoutUnknown Type = "payout.unknown"
 	// PayoutReview is a payout that waits for manual review.
 	PayoutReview Type = "payout.review"
 	// PayoutUpdated is what was learnt of a payout that leaves its state as it is, such as the bank's reference.

@@ -16,7 +16,7 @@ import (
 var all = []ledger.Type{
 	ledger.SaleRecorded, ledger.SaleReleased, ledger.SaleRefunded,
 	ledger.PayoutRequested, ledger.PayoutImported, ledger.PayoutCompleted, ledger.PayoutFailed, ledger.PayoutCancelled, ledger.PayoutReturned, ledger.BalanceAdjusted,
-	ledger.PayoutRequeued, ledger.PayoutSubmitting, ledger.PayoutSubmitted, ledger.PayoutUnclear, ledger.PayoutReview, ledger.PayoutUpdated,
+	ledger.PayoutRequeued, ledger.PayoutSubmitting, ledger.PayoutSubmitted, ledger.PayoutUnknown, ledger.PayoutReview, ledger.PayoutUpdated,
 	ledger.BankAccountAdded, ledger.BankAccountReplaced, ledger.BankAccountVerified, ledger.BankAccountRejected, ledger.BankAccountReview, ledger.BankAccountUpdated,
 	ledger.DiscrepancyFound, ledger.DiscrepancyResolved, ledger.AdminDecided, ledger.Repaired,
 	"thing.happened",

@@ -41,7 +41,7 @@ func TestEstimateInIndia(t *testing.T) {
 		about    string
 		amount   money.Amount
 		from     string
-		wantMode gateway.RailName
+		wantRail gateway.RailName
 		want     string
 	}{
 		{"IMPS on a working day", lakh, "2026-11-20 12:00:00", "IMPS", "2026-11-20 12:05:00"},
@@ -80,9 +80,9 @@ func TestEstimateInIndia(t *testing.T) {
 	rails := razorpayx.Capabilities(inr(t)).Rails
 	arrival := payout.NewArrival(inr(t), time.UTC, holidays(t, "2026-11-07, 2026-11-09 11-10"))
 	for _, tt := range tests {
-		mode, got := arrival.Estimate(rails, tt.amount, ist(t, tt.from).UTC())
-		if want := ist(t, tt.want); mode != tt.wantMode || !got.Equal(want) {
-			t.Errorf("%s: %d at %s: %s at %s, want %s at %s", tt.about, tt.amount, tt.from, mode, got, tt.wantMode, want)
+		rail, got := arrival.Estimate(rails, tt.amount, ist(t, tt.from).UTC())
+		if want := ist(t, tt.want); rail != tt.wantRail || !got.Equal(want) {
+			t.Errorf("%s: %d at %s: %s at %s, want %s at %s", tt.about, tt.amount, tt.from, rail, got, tt.wantRail, want)
 		}
 	}
 }
@@ -109,9 +109,9 @@ func TestEstimateElsewhere(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		mode, got := arrival.Estimate(razorpayx.Capabilities(usd).Rails, 1, from)
-		if want, err := time.Parse(time.RFC3339, tt.want); err != nil || mode != "NEFT" || !got.Equal(want) {
-			t.Errorf("%s: from %s: %s at %s, want NEFT at %s", tt.about, tt.from, mode, got, tt.want)
+		rail, got := arrival.Estimate(razorpayx.Capabilities(usd).Rails, 1, from)
+		if want, err := time.Parse(time.RFC3339, tt.want); err != nil || rail != "NEFT" || !got.Equal(want) {
+			t.Errorf("%s: from %s: %s at %s, want NEFT at %s", tt.about, tt.from, rail, got, tt.want)
 		}
 	}
 }
@@ -148,27 +148,27 @@ func TestArrivalIsPossible(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		from := time.Unix(rapid.Int64Range(1767205800, 1830277800).Draw(t, "from"), 0) // 2026 and 2027 in India
 		amount := money.Amount(rapid.Int64Range(1, int64(20*lakh)).Draw(t, "amount"))
-		mode, at := arrival.Estimate(rails, amount, from)
-		left := at.Add(-takes[mode]).In(time.FixedZone("IST", 19800))
+		rail, at := arrival.Estimate(rails, amount, from)
+		left := at.Add(-takes[rail]).In(time.FixedZone("IST", 19800))
 		if left.Before(from) {
-			t.Fatalf("%s at %s would have left at %s, before %s", mode, at, left, from)
+			t.Fatalf("%s at %s would have left at %s, before %s", rail, at, left, from)
 		}
-		if mode == "IMPS" {
+		if rail == "IMPS" {
 			if amount > 5*lakh || !left.Equal(from) {
 				t.Fatalf("IMPS of %d from %s left at %s", amount, from, left)
 			}
 			return
 		}
 		if amount <= 5*lakh {
-			t.Fatalf("%d goes by %s, want IMPS", amount, mode)
+			t.Fatalf("%d goes by %s, want IMPS", amount, rail)
 		}
 		saturday := left.Weekday() == time.Saturday && (left.Day()-1)/7%2 == 1
 		if left.Weekday() == time.Sunday || saturday || strings.Contains("01-26 03-04 08-15 10-02 12-25 11-09", left.Format("01-02")) && left.Format(time.DateOnly) != "2027-11-09" {
-			t.Fatalf("%s leaves on %s, a day off", mode, left)
+			t.Fatalf("%s leaves on %s, a day off", rail, left)
 		}
 		clock := left.Format("15:04")
-		if mode == "RTGS" && (clock < "09:00" || clock >= "17:30") || clock < "02:00" || clock >= "18:00" {
-			t.Fatalf("%s leaves at %s, when it is closed", mode, left)
+		if rail == "RTGS" && (clock < "09:00" || clock >= "17:30") || clock < "02:00" || clock >= "18:00" {
+			t.Fatalf("%s leaves at %s, when it is closed", rail, left)
 		}
 		if until := arrival.FinalCheckUntil(at); until.Before(at.AddDate(0, 0, 3)) || until.After(at.AddDate(0, 0, 12)) {
 			t.Fatalf("what arrived at %s is looked at until %s", at, until)

@@ -14,7 +14,7 @@ import (
 var errRaced = errors.New("payout: changed by another caller")
 
 // change loads a payout, calls alter with it, and saves it, all in one transaction. It reports whether it did. alter may
-// run more than once. Where alter returns errRaced, the payout stays as it is, and that is no error of change.
+// run more than once. If it returns errRaced, nothing is saved, and change returns false and no error.
 func (s *Service) change(ctx context.Context, id ID, alter func(*Payout) error) (bool, error) {
 	return s.changeIn(ctx, ledger.Scope{Payout: string(id)}, ledger.ActorSystem, func(_ ChangeTx, p *Payout) error { return alter(p) })
 }
@@ -91,7 +91,7 @@ func (s *Service) save(ctx context.Context, tx ChangeTx, was, p Payout, actor st
 	if !inJournal {
 		return nil
 	}
-	data, err := ledger.Change(was, p)
+	data, err := ledger.Patch(was, p)
 	if err != nil {
 		return err
 	}
@@ -120,7 +120,7 @@ func entryType(was, p Payout) ledger.Type {
 
 // entryTypeByState names the entry of a payout that comes to a state.
 var entryTypeByState = map[State]ledger.Type{
-	Waiting: ledger.PayoutRequeued, Submitting: ledger.PayoutSubmitting, Unknown: ledger.PayoutUnclear, ManualReview: ledger.PayoutReview,
+	Waiting: ledger.PayoutRequeued, Submitting: ledger.PayoutSubmitting, Unknown: ledger.PayoutUnknown, ManualReview: ledger.PayoutReview,
 	Submitted: ledger.PayoutSubmitted, Completed: ledger.PayoutCompleted, Failed: ledger.PayoutFailed, Returned: ledger.PayoutReturned,
 	Cancelled: ledger.PayoutCancelled,
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"bursar/internal/bank"
 	"bursar/internal/fault"
 	"bursar/internal/ledger"
 )
@@ -89,6 +90,7 @@ var KeepsState = append([]ledger.Type{ledger.PayoutUpdated, ledger.DiscrepancyFo
 
 // ErrPayoutTampered freezes a payout whose records the service did not write.
 var ErrPayoutTampered = fault.New(fault.Conflict, "payout_tampered",
+
 	"This payout was changed outside the service, so it is frozen: it is neither sent nor cancelled nor refunded. Our team is reviewing it.")
 
 // TamperedNote is what is written down on such a payout, in place of the gateway's word.
@@ -99,3 +101,40 @@ func (p Payout) IsTampered() bool { return p.Discrepancy == TamperedNote }
 
 // isTampered reports whether an error says that the service did not write what was read.
 func isTampered(err error) bool { return errors.Is(err, ledger.ErrTampered) }
+
+// checkToSend is the last check before an order is sent, in the transaction that claims it. It fails with errRaced if the payout was
+// marked with codePossibleDuplicate since endIfBalanceNegative looked at it, with [bank.ErrNotAccepted] if the bank account was rejected
+// since the gateway was told of it, and unless the payout and its seller's journal are as the service wrote them. It returns why payouts
+// are frozen or paused; "" if they are not.
+func checkToSend(ctx context.Context, tx ChangeTx, p Payout) (why string, err error) {
+	if p.ReasonCode == codePossibleDuplicate {
+		return "", errRaced
+	}
+	if _, err := checkToMove(ctx, tx, p); err != nil {
+		return "", err
+	}
+	if err := checkAccount(ctx, tx, p); err != nil {
+		return "", err
+	}
+	return whyStopped(ctx, tx, p.Seller)
+}
+
+// checkAccount fails with [bank.ErrNotAccepted] unless the seller's journal says that the payout's bank account is verified. The account's
+// row may say so although a takeover rejected it, because its status was put back by hand.
+func checkAccount(ctx context.Context, tx ChangeTx, p Payout) error {
+	entries, err := tx.EntriesAbout(ctx, p.Seller, string(p.BankAccountID))
+	if err != nil {
+		return err
+	}
+	account, err := bank.Fold(p.BankAccountID, entries)
+	if err == nil && len(entries) == 0 {
+		err = fmt.Errorf("the journal of %s does not know bank account %s", p.Seller, p.BankAccountID)
+	}
+	if err != nil {
+		return ledger.ErrTampered.Because(err)
+	}
+	if account.Status != bank.StatusVerified {
+		return bank.ErrNotAccepted
+	}
+	return nil
+}

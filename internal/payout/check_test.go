@@ -32,7 +32,7 @@ func TestCheckEntries(t *testing.T) {
 	nothing := ledger.Entry{Posting: ledger.Posting{Data: `{"state":"completed","utr":"1"}`}}
 	decided, repaired, completed := nothing, nothing, nothing
 	decided.Type, repaired.Type, completed.Type = ledger.AdminDecided, ledger.Repaired, ledger.PayoutCompleted
-	if events, err := payout.EventsOf(s.id, append(slices.Clone(entries), decided, repaired)); err != nil || events[len(events)-1].To != p.State {
+	if events, err := payout.StateChangesOf(s.id, append(slices.Clone(entries), decided, repaired)); err != nil || events[len(events)-1].To != p.State {
 		t.Errorf("a decision and a repair are changes of state: %v, %v", events, err)
 	}
 	for _, tt := range []struct {

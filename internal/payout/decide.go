@@ -16,7 +16,7 @@ import (
 // What a decision may be refused for.
 var (
 	// ErrMovedOn means that the decision does not fit the payout as it is now.
-	ErrMovedOn         = fault.New(fault.Refused, "payout_moved_on", "The payout has moved on. Look at it again.")
+	ErrMovedOn         = fault.New(fault.Refused, "payout_moved_on", "The payout has changed meanwhile. Nothing was done. Look at it again.")
 	ErrTooEarly        = fault.New(fault.Refused, "refund_too_early", "What was sent last may still arrive. Try again later.")
 	ErrKnownToGateway  = fault.New(fault.Refused, "known_to_gateway", "The gateway has this payout's transfer after all. Nothing was refunded.")
 	ErrPaidByStatement = fault.New(fault.Refused, "paid_by_statement",
@@ -95,7 +95,7 @@ func (s *Service) RefundableFrom(ctx context.Context, id ID) (time.Time, error) 
 	if err != nil {
 		return time.Time{}, err
 	}
-	events, err := EventsOf(id, entries)
+	events, err := StateChangesOf(id, entries)
 	if err != nil {
 		return time.Time{}, err
 	}

@@ -130,9 +130,9 @@ func TestParseSelection_Bank(t *testing.T) {
 func TestExport_ManyPages(t *testing.T) {
 	s := newStory(t)
 	const added = 5000 // a page of an export
-	s.place.ByHand(t, fmt.Sprintf(`INSERT INTO payouts (id, seller_id, bank_account_id, amount, fee, notes, mode, state, status, requested_at, arrive_at, gateway)
+	s.place.ByHand(t, fmt.Sprintf(`INSERT INTO payouts (id, seller_id, bank_account_id, amount, fee, notes, rail, state, status, requested_at, arrive_at, gateway)
 		WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < %d)
-		SELECT 'pyt_00000' || (1000000000000000000 + n), seller_id, bank_account_id, amount, fee, notes, mode, state, status, requested_at, arrive_at, gateway
+		SELECT 'pyt_00000' || (1000000000000000000 + n), seller_id, bank_account_id, amount, fee, notes, rail, state, status, requested_at, arrive_at, gateway
 		FROM payouts, numbers`, added))
 	seen := map[payout.ID]bool{}
 	err := s.payouts.Export(t.Context(), payout.Selection{Sort: payout.NewestFirst}, func(p payout.Selected) error {

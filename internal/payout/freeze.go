@@ -23,19 +23,6 @@ var (
 	ErrNotPaused      = fault.New(fault.Conflict, "not_paused", "Payouts are not paused.")
 )
 
-// What a seller reads while payouts are frozen or paused. Why an admin decided so is not for them.
-const (
-	whyFrozen = "Our team has paused the payouts of this account. Contact support to learn more."
-	whyPaused = "Payouts are paused for all sellers at the moment."
-)
-
-const (
-	// CodeStopped marks a payout that waits because payouts are frozen or paused.
-	CodeStopped = "payouts_stopped"
-	// stoppedPollWait is how often it is checked whether payouts still are. Resuming does not wait for that.
-	stoppedPollWait = 10 * time.Minute
-)
-
 // Freeze stops a seller's payouts until [Service.Unfreeze], by an admin's decision: none can be requested, and none that waits
 // is sent. It fails with [ErrSellerNotFound], [ErrFrozen] or a fault that names the note.
 func (s *Service) Freeze(ctx context.Context, by decision.By, seller string) error {
@@ -105,10 +92,6 @@ func (s *Service) PauseState(ctx context.Context) (PauseState, error) {
 	}
 	return state, nil
 }
-
-// errPauseUnclear means that it can't be told whether payouts are paused. It is no [ledger.ErrTampered], which would be taken
-// for the records of the seller or the payout.
-var errPauseUnclear = errors.New("the record of whether payouts are paused was tampered with")
 
 // WhyStopped says, for the seller, why no payout of theirs may be requested or sent now; "" if they may. A hold after a change
 // of the account is another matter.
@@ -203,79 +186,4 @@ func sendWaiting(ctx context.Context, store Store, d decision.Decision) error {
 		_, err := tx.RescheduleStopped(ctx, seller, d.At)
 		return err
 	})
-}
-
-// whyStopped is [Service.WhyStopped], as a transaction sees it.
-func whyStopped(ctx context.Context, from stopsReader, seller string) (string, error) {
-	_, stops, err := stopsOf(ctx, from, seller)
-	if len(stops) > 0 {
-		return stops[0].why, nil
-	}
-	return "", err
-}
-
-// stop is a reason why no payout of a seller is requested or sent until an admin resumes payouts: its code and the sentence.
-type stop struct{ code, why string }
-
-// stopsReader is where it is read whether payouts are stopped.
-type stopsReader interface {
-	Balance(ctx context.Context, owner string) (ledger.Balance, error)
-	PayoutsPaused(ctx context.Context) (bool, error)
-}
-
-// stopsOf lists what stops a seller's payouts. It fails with errPauseUnclear if the record of the pause was changed; what it
-// lists holds all the same.
-func stopsOf(ctx context.Context, from stopsReader, seller string) (balance ledger.Balance, stops []stop, err error) {
-	if balance, err = from.Balance(ctx, seller); err != nil {
-		return balance, nil, err
-	}
-	if balance.Frozen {
-		stops = append(stops, stop{BlockedFrozen, whyFrozen})
-	}
-	paused, err := from.PayoutsPaused(ctx)
-	if isTampered(err) {
-		err = fmt.Errorf("%w: %s", errPauseUnclear, err.Error())
-	}
-	if err == nil && paused {
-		stops = append(stops, stop{BlockedPaused, whyPaused})
-	}
-	return balance, stops, err
-}
-
-// leaveStopped leaves a payout waiting while payouts are frozen or paused, and reports whether it did. It reads only a payout
-// that was marked as stopped before: of others, startSubmitting finds out.
-func (s *Service) leaveStopped(ctx context.Context, seen Payout) (bool, error) {
-	if seen.ReasonCode != CodeStopped {
-		return false, nil
-	}
-	return s.changeIn(ctx, ledger.Scope{Payout: string(seen.ID), Pause: true}, ledger.ActorSystem, func(tx ChangeTx, p *Payout) error {
-		why, err := whyStopped(ctx, tx, p.Seller)
-		if err != nil {
-			return err
-		}
-		if why == "" || p.State != Waiting {
-			return errRaced
-		}
-		s.markStopped(p, why)
-		return nil
-	})
-}
-
-// markStopped leaves a payout waiting, and tells its seller why. A payout that is marked with codePaidBefore stays so,
-// because submit must still check whether its money was paid already.
-func (s *Service) markStopped(p *Payout, why string) {
-	if p.ReasonCode != codePaidBefore {
-		p.ReasonCode, p.Reason = CodeStopped, why+" This payout is sent when they are resumed. Until then you can cancel it."
-	}
-	p.DueAt = s.o.Now().Add(s.jitter(stoppedPollWait))
-}
-
-// IsStopped reports whether the payout waits because payouts are frozen or paused. Its reason says so.
-func (p Payout) IsStopped() bool { return p.State == Waiting && p.ReasonCode == CodeStopped }
-
-// clearStopped removes the mark of a payout that no longer waits for payouts to be resumed.
-func (p *Payout) clearStopped() {
-	if p.ReasonCode == CodeStopped {
-		p.ReasonCode, p.Reason = "", ""
-	}
 }

@@ -31,12 +31,6 @@ func (s *Service) lookUp(ctx context.Context, p Payout) (gateway.Report, error) 
 	return g.Find(ctx, string(p.ID))
 }
 
-// mayResend reports whether an order may be sent again at a time: the gateway still takes it for the same one. After
-// that it could be paid twice.
-func mayResend(g gateway.Gateway, p Payout, now time.Time) bool {
-	return now.Before(p.SentAt.Add(g.Capabilities().ResendFor()))
-}
-
 // CodeNoGateway marks a payout that waits because its gateway is not configured.
 const CodeNoGateway = "gateway_not_configured"
 
@@ -45,14 +39,14 @@ const CodeNoGateway = "gateway_not_configured"
 func (s *Service) withoutGateway(ctx context.Context, seen Payout) error {
 	err := s.changeFrom(context.WithoutCancel(ctx), seen.ID, seen.State, func(p *Payout) {
 		isMarked := p.State == Waiting || p.State == Submitting || p.State == Submitted // the others are seen anyway
-		if isMarked && p.ReasonCode != codePaidBefore {
+		if isMarked && p.ReasonCode != codePossibleDuplicate {
 			p.ReasonCode, p.Reason = CodeNoGateway, "The payment gateway of this payout is not available. Our team is looking into it."
 		}
 		now, wait := s.o.Now(), troubleWait
 		if p.Status() != StatusProcessing {
 			wait = maxPollEnded
 		}
-		due := now.Add(s.jitter(wait))
+		due := now.Add(s.o.Jitter(wait))
 		if until := s.o.Arrival.FinalCheckUntil(p.EndedAt); p.Status() != StatusProcessing && !now.Before(until.AddDate(0, 0, 7)) {
 			due = time.Time{}
 		}
@@ -92,4 +86,5 @@ func (s *Service) reconcileUnlisted(ctx context.Context, g gateway.Gateway) erro
 // ErrRestored means that the database was put back to an older state, and that the gateway can't list what it made
 // since.
 var ErrRestored = errors.New("the database was restored, and the gateway can't list what was paid since: nothing is sent " +
+
 	"until its own records were compared and the restore is declared over")

@@ -6,8 +6,8 @@ import (
 	"bursar/internal/ledger"
 )
 
-// Event is one change of a payout's state.
-type Event struct {
+// StateChange is one change of a payout's state.
+type StateChange struct {
 	At     time.Time
 	From   State
 	To     State
@@ -17,9 +17,9 @@ type Event struct {
 // Fold is a payout as its entries tell it, oldest first.
 func Fold(id ID, entries []ledger.Entry) (Payout, error) { return ledger.Fold(Payout{ID: id}, entries) }
 
-// EventsOf are the changes of state that a payout's entries tell.
-func EventsOf(id ID, entries []ledger.Entry) ([]Event, error) {
-	var events []Event
+// StateChangesOf are the changes of state that a payout's entries tell.
+func StateChangesOf(id ID, entries []ledger.Entry) ([]StateChange, error) {
+	var events []StateChange
 	p := Payout{ID: id}
 	for _, e := range entries {
 		was := p.State
@@ -27,7 +27,7 @@ func EventsOf(id ID, entries []ledger.Entry) ([]Event, error) {
 			return nil, err
 		}
 		if was != p.State && was != "" {
-			events = append(events, Event{At: e.At, From: was, To: p.State, Reason: p.Reason})
+			events = append(events, StateChange{At: e.At, From: was, To: p.State, Reason: p.Reason})
 		}
 	}
 	return events, nil

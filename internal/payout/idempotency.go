@@ -18,8 +18,8 @@ type repeatable struct {
 	key         string
 	fingerprint string
 	payout      ID
-	// made reports whether a payout is one that the call may have made or changed, so that a key that was pointed at
-	// another payout in the database shows nothing of it.
+	// made reports whether the call can have made or changed a payout, so that a key that was edited in the database shows nothing of
+	// another one.
 	made func(Payout) bool
 	// ownTx says that the call locks rows that a unit of work can't name, so that it needs a transaction of its own.
 	ownTx bool

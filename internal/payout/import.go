@@ -33,7 +33,7 @@ func (s *Service) importTransfer(ctx context.Context, g gateway.Gateway, id ID, 
 			return err
 		}
 		now := s.o.Now()
-		data, err := ledger.Change(Payout{ID: id}, waiting)
+		data, err := ledger.Patch(Payout{ID: id}, waiting)
 		if err != nil {
 			return err
 		}
@@ -76,7 +76,7 @@ func (s *Service) markUnsent(ctx context.Context, tx Tx, seller string, now time
 	}
 	for _, p := range unsent {
 		was := p
-		p.ReasonCode = codePaidBefore
+		p.ReasonCode = codePossibleDuplicate
 		if err := s.save(ctx, tx, was, p, ledger.ActorSystem, now); err != nil {
 			return err
 		}
@@ -109,7 +109,7 @@ func (s *Service) remake(ctx context.Context, g gateway.Gateway, id ID, t gatewa
 	}
 	p = Payout{
 		ID: id, Seller: o.Seller, BankAccountID: bank.ID(o.Account), Amount: o.Gross, Fee: o.Gross - t.Amount,
-		State: Waiting, Mode: o.Rail, Source: FromImport, Gateway: g.Name(), RequestedAt: id.requestedAt(),
+		State: Waiting, Rail: o.Rail, Source: FromImport, Gateway: g.Name(), RequestedAt: id.requestedAt(),
 	}
 	_, p.ArriveAt = s.o.Arrival.Estimate(g.Capabilities().Rails, t.Amount, p.RequestedAt)
 	return p, "", err
@@ -127,40 +127,4 @@ func (s *Service) recordUnmatched(ctx context.Context, at gateway.Name, t gatewa
 			slog.String("payout_id", t.Reference), slog.String("gateway", string(at)), slog.String("gateway_id", t.GatewayID), slog.String("why", why))
 	}
 	return err
-}
-
-// codePaidBefore marks an unsent payout of a seller whose balance an imported payout made negative.
-const codePaidBefore = "negative_balance"
-
-// endIfBalanceNegative keeps a payout marked with codePaidBefore from being sent while its seller's balance is negative, because it
-// would pay the same money again, and reports whether it did. A payout that waits fails. One that may have been sent goes to
-// manual review. Once the balance is not negative, the mark is cleared.
-func (s *Service) endIfBalanceNegative(ctx context.Context, seen Payout) (bool, error) {
-	if seen.ReasonCode != codePaidBefore {
-		return false, nil
-	}
-	stopped := false
-	_, err := s.changeIn(ctx, ledger.Scope{Payout: string(seen.ID)}, ledger.ActorSystem, func(tx ChangeTx, p *Payout) error {
-		stopped = false
-		if p.State != seen.State || !p.SentAt.Equal(seen.SentAt) {
-			return errRaced
-		}
-		balance, err := tx.Balance(ctx, p.Seller)
-		if err != nil {
-			return err
-		}
-		stopped = balance.Available < 0
-		switch {
-		case !stopped:
-			p.ReasonCode = ""
-		case p.State == Waiting:
-			p.Reason = "This money had been paid to you already; our records were behind. Request it again when your balance allows."
-			s.finish(p, Failed)
-		default:
-			p.review()
-			p.setNextPoll(seen, s.o.Now().Add(s.jitter(reviewPollWait)))
-		}
-		return nil
-	})
-	return stopped, err
 }

@@ -52,7 +52,7 @@ type Payout struct {
 	Fee    money.Amount     `journal:"fee"`
 	Notes  string           `journal:"notes"`
 	State  State            `journal:"state"`
-	Mode   gateway.RailName `journal:"mode"`
+	Rail   gateway.RailName `journal:"rail"`
 	// Source is who asked for it; empty for the seller.
 	Source Source `journal:"source"`
 	// Gateway is the one that was picked at the request. It never changes.
@@ -70,7 +70,8 @@ type Payout struct {
 	EndedAt     time.Time `journal:"endedAt"`
 	// DueAt is when the next step is to be taken; zero when nothing is left to do.
 	DueAt time.Time
-	// Tries counts steps since the last change of state, for back-off.
+	// Tries counts steps since the last change of state. It sets the back-off, says from which attempt on an unknown order may be
+	// sent again, and shows a resend that another worker began.
 	Tries int
 
 	// OrderBody is the exact body that asks the gateway for the transfer, stored before a byte of it is

@@ -35,8 +35,8 @@ type Store interface {
 	PaidByBank(ctx context.Context, from, to time.Time) ([]BankCount, error)
 	FailedSince(ctx context.Context, from time.Time) ([]FailedPayout, error)
 	OpenPayouts(ctx context.Context, now time.Time) (OpenPayouts, error)
-	// UnclearPayouts lists those that are unknown or in review, oldest first.
-	UnclearPayouts(ctx context.Context, limit int) ([]Payout, error)
+	// UnresolvedPayouts lists those that are unknown or in review, oldest first.
+	UnresolvedPayouts(ctx context.Context, limit int) ([]Payout, error)
 	// LatePayouts lists those that should have arrived by now, are still under way and are in none of the other lists but that of
 	// unclear ones, oldest first.
 	LatePayouts(ctx context.Context, now time.Time, limit int) ([]Payout, error)
@@ -133,7 +133,7 @@ type RequestTx interface {
 	// SaveIdempotency stores what an idempotency key stands for unless the key is in use, and
 	// reports whether it did. Of several at once, one does, and the others wait for its transaction.
 	SaveIdempotency(ctx context.Context, user, key string, r Idempotency, now time.Time) (bool, error)
-	// SaveIdempotencyRefusal adds why the request was refused to a key just remembered.
+	// SaveIdempotencyRefusal adds why the request was refused to a key that this transaction saved.
 	SaveIdempotencyRefusal(ctx context.Context, user, key, refusal string) error
 	// Idempotency finds what a key stands for.
 	Idempotency(ctx context.Context, user, key string) (Idempotency, error)
@@ -172,8 +172,8 @@ type Tx interface {
 	// ReschedulePayout makes the next step of a payout due now, unless it was never sent or is being sent, and
 	// reports whether it did.
 	ReschedulePayout(ctx context.Context, id ID, now time.Time) (bool, error)
-	// RescheduleInFlight makes the next step of every payout due now that a gateway may have and that has not ended, but for
-	// those that are being sent, and returns how many. An unknown one that is due before leased may be being sent again.
+	// RescheduleInFlight makes the next step due now of all submitted, unknown and reviewed payouts of a gateway, and returns how
+	// many. It skips unknown ones that are due before leased, because a worker may be sending them again.
 	RescheduleInFlight(ctx context.Context, at gateway.Name, now, leased time.Time) (int64, error)
 	// RescheduleStopped makes the next step due now of each payout that waits because payouts were frozen or paused, of all
 	// sellers where seller is "", and returns how many.

@@ -14,11 +14,11 @@ func (p Payout) OrderLost(found Payout) bool {
 	return differs && p.OrderBody != ""
 }
 
-// Restored is the row of a payout that was folded from its entries, and the entries that have to follow. What entries do
+// Rebuilt is the row of a payout that was folded from its entries, and the entries that have to follow. What entries do
 // not tell is taken from the row that was found. A discrepancy that was noted because the row was tampered with is
 // resolved; so is one about the bank account if that was tampered with. The gateway is asked again, so what it has against
 // the payout itself is noted again. An order that is lost can't be sent again, so its payout goes to manual review.
-func (p Payout) Restored(found Payout, ofAccount bool, actor string, now time.Time) (row Payout, then []ledger.Posting, err error) {
+func (p Payout) Rebuilt(found Payout, ofAccount bool, actor string, now time.Time) (row Payout, then []ledger.Posting, err error) {
 	row = p
 	row.Tries, row.DueAt = found.Tries, found.DueAt
 	if row.DueAt.IsZero() {
@@ -27,7 +27,7 @@ func (p Payout) Restored(found Payout, ofAccount bool, actor string, now time.Ti
 	step := func(change func(*Payout)) {
 		was := row
 		change(&row)
-		data, failed := ledger.Change(was, row)
+		data, failed := ledger.Patch(was, row)
 		if failed != nil {
 			err = failed
 		}

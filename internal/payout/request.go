@@ -128,7 +128,7 @@ func (s *Service) Answered(ctx context.Context, user, key string) (answered bool
 // Quote is what a payout of amount would be like if it were asked for now.
 func (s *Service) Quote(amount money.Amount) Quote {
 	p := s.draft(Request{Amount: amount})
-	return Quote{Amount: p.Amount, Fee: p.Fee, Net: p.Net(), Mode: p.Mode, ArriveAt: p.ArriveAt, CancelUntil: p.DueAt}
+	return Quote{Amount: p.Amount, Fee: p.Fee, Net: p.Net(), Rail: p.Rail, ArriveAt: p.ArriveAt, CancelUntil: p.DueAt}
 }
 
 // draft is a payout as it begins.
@@ -152,7 +152,7 @@ func (s *Service) draft(r Request) Payout {
 		RequestedAt: now,
 		DueAt:       submitAt,
 	}
-	p.Mode, p.ArriveAt = s.o.Arrival.Estimate(chosen.Capabilities().Rails, p.Net(), submitAt)
+	p.Rail, p.ArriveAt = s.o.Arrival.Estimate(chosen.Capabilities().Rails, p.Net(), submitAt)
 	p.ArriveAt = p.ArriveAt.UTC().Truncate(time.Microsecond)
 	return p
 }
@@ -197,7 +197,7 @@ func (s *Service) reserve(ctx context.Context, tx RequestTx, r Request, p Payout
 	p.BankAccountID = account.ID
 	p.AccountHolder, p.AccountLast4, p.AccountIFSC = account.Holder, account.Last4, string(account.IFSC)
 
-	data, err := ledger.Change(Payout{ID: p.ID}, p)
+	data, err := ledger.Patch(Payout{ID: p.ID}, p)
 	if err != nil {
 		return Payout{}, err
 	}

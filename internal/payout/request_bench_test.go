@@ -42,7 +42,7 @@ func BenchmarkRequest(b *testing.B) {
 		seller, now := fmt.Sprintf("usr_%d", n%sellers), time.Now()
 		p := payout.Payout{
 			ID: payout.ID(id.New("pyt_", now)), Seller: seller, BankAccountID: "bka_usr_0", Amount: 50000,
-			State: payout.Waiting, Mode: "IMPS", RequestedAt: now, ArriveAt: now, DueAt: now.Add(time.Hour),
+			State: payout.Waiting, Rail: "IMPS", RequestedAt: now, ArriveAt: now, DueAt: now.Add(time.Hour),
 		}
 		return db.Update(ctx, func(tx *store.Tx) error {
 			if _, err := tx.Append(ctx, ledger.Posting{

@@ -120,11 +120,11 @@ func (s *Service) retryOrReview(ctx context.Context, g gateway.Gateway, seen Pay
 		now := s.o.Now()
 		if p.State == ManualReview || !mayResend(g, *p, now) {
 			p.review()
-			p.setNextPoll(seen, now.Add(s.jitter(reviewPollWait)))
+			p.setNextPoll(seen, now.Add(s.o.Jitter(reviewPollWait)))
 			return nil
 		}
 		p.Tries = tries
-		p.setNextPoll(seen, now.Add(max(atLeast, s.jitter(unknownWaits[min(tries, len(unknownWaits)-1)]))))
+		p.setNextPoll(seen, now.Add(max(atLeast, s.o.Jitter(unknownWaits[min(tries, len(unknownWaits)-1)]))))
 		return nil
 	})
 	return err
@@ -132,3 +132,9 @@ func (s *Service) retryOrReview(ctx context.Context, g gateway.Gateway, seen Pay
 
 // reviewPollWait is the wait between polls of a payout in review: the gateway may still report it.
 const reviewPollWait = 6 * time.Hour
+
+// mayResend reports whether an order may be sent again at a time: the gateway still takes it for the same one. After
+// that it could be paid twice.
+func mayResend(g gateway.Gateway, p Payout, now time.Time) bool {
+	return now.Before(p.SentAt.Add(g.Capabilities().ResendFor()))
+}

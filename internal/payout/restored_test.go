@@ -26,7 +26,7 @@ func TestRestored_Discrepancy(t *testing.T) {
 		now := time.Date(2026, 11, 2, 9, 0, 0, 0, time.UTC)
 		folded := payout.Payout{ID: "pyt_1", Seller: "usr_a", State: payout.Submitted, Discrepancy: tt.noted}
 		found := payout.Payout{Tries: 3}
-		row, steps, err := folded.Restored(found, tt.account, "operator:test", now)
+		row, steps, err := folded.Rebuilt(found, tt.account, "operator:test", now)
 		if err != nil || row.Discrepancy != tt.want || len(steps) != tt.wantSteps {
 			t.Errorf("%q, of a tampered account %t, becomes %q with %d entries, %v", tt.noted, tt.account, row.Discrepancy, len(steps), err)
 		}
@@ -34,7 +34,7 @@ func TestRestored_Discrepancy(t *testing.T) {
 			t.Errorf("it was tried %d times and is due at %s", row.Tries, row.DueAt)
 		}
 		found.DueAt = now.Add(time.Hour)
-		if row, _, _ := folded.Restored(found, false, "operator:test", now); !row.DueAt.Equal(found.DueAt) {
+		if row, _, _ := folded.Rebuilt(found, false, "operator:test", now); !row.DueAt.Equal(found.DueAt) {
 			t.Errorf("it is due at %s, want when it was", row.DueAt)
 		}
 	}

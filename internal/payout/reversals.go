@@ -17,7 +17,7 @@ func (s *Service) PollReversals(ctx context.Context) (_ int, failed error) {
 	now := s.o.Now()
 	mine := false
 	err := s.o.Store.InTx(ctx, func(tx Tx) (err error) {
-		mine, err = tx.AllowRun(ctx, "returns", now, s.o.ReversalsEvery)
+		mine, err = tx.AllowRun(ctx, "reversals", now, s.o.ReversalsEvery)
 		return err
 	})
 	if err != nil || !mine {

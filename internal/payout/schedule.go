@@ -14,19 +14,19 @@ func (s *Service) nextPollAt(p Payout, now time.Time) time.Time {
 		if g, err := s.gatewayOf(p); err == nil && !g.Capabilities().List { // no list of returns says when to look
 			waits = frequentFinalChecks
 		}
-		next := now.Add(s.jitter(waits[min(p.Tries, len(waits)-1)]))
+		next := now.Add(s.o.Jitter(waits[min(p.Tries, len(waits)-1)]))
 		if last := s.o.Arrival.FinalCheckUntil(p.CompletedAt); next.After(last) {
 			return last
 		}
 		return next
 	case p.State == Completed || p.Status() == StatusProcessing:
-		return now.Add(s.jitter(backoff(p.Tries+1, pollBase, p.maxPollWait(now))))
+		return now.Add(s.o.Jitter(backoff(p.Tries+1, pollBase, p.maxPollWait(now))))
 	case !p.endedUnpaid() || !p.mayBeAtGateway() || p.Discrepancy != "" || !now.Before(s.o.Arrival.FinalCheckUntil(p.EndedAt)):
 		return time.Time{}
 	case p.Refunded():
-		return now.Add(s.jitter(frequentFinalChecks[min(p.Tries, len(frequentFinalChecks)-1)]))
+		return now.Add(s.o.Jitter(frequentFinalChecks[min(p.Tries, len(frequentFinalChecks)-1)]))
 	default:
-		return now.Add(s.jitter(finalChecks[min(p.Tries, len(finalChecks)-1)]))
+		return now.Add(s.o.Jitter(finalChecks[min(p.Tries, len(finalChecks)-1)]))
 	}
 }
 

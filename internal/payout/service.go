@@ -56,9 +56,6 @@ type Options struct {
 // Service takes payouts from request to end. It is safe for concurrent use.
 type Service struct {
 	o Options
-	// jitter spreads a wait by up to a fifth either way, so that what failed together does not come
-	// back together.
-	jitter func(time.Duration) time.Duration
 	// started is when the service began. What is older may come from a database that was restored.
 	started           time.Time
 	progress          startupProgress
@@ -86,9 +83,10 @@ func New(o Options) (*Service, error) {
 	if o.Jitter == nil {
 		o.Jitter = jitter
 	}
-	return &Service{o: o, jitter: o.Jitter, started: o.Now()}, nil
+	return &Service{o: o, started: o.Now()}, nil
 }
 
+// jitter spreads a wait by up to a fifth either way, so that what failed together does not come back together.
 func jitter(d time.Duration) time.Duration {
 	return d - d/5 + rand.N(2*d/5+1)
 }
@@ -126,7 +124,7 @@ func (s *Service) History(ctx context.Context, c Caller, f Filter) ([]Payout, in
 }
 
 // Events lists what happened to a payout that the caller may see, oldest first.
-func (s *Service) Events(ctx context.Context, c Caller, id ID) ([]Event, error) {
+func (s *Service) Events(ctx context.Context, c Caller, id ID) ([]StateChange, error) {
 	p, err := s.Payout(ctx, c, id)
 	if err != nil {
 		return nil, err
@@ -135,7 +133,7 @@ func (s *Service) Events(ctx context.Context, c Caller, id ID) ([]Event, error) 
 	if err != nil && !isTampered(err) { // what was tampered with is shown all the same
 		return nil, err
 	}
-	return EventsOf(id, entries)
+	return StateChangesOf(id, entries)
 }
 
 // Summary is all that a seller's overview shows.

@@ -18,8 +18,8 @@ import (
 // recorded as a discrepancy, and moves no money.
 //
 // seen is the payout as read before the gateway was asked. If its state has changed since, a report that disagrees may be out of
-// date: it is not recorded, a payout that is being sent becomes unknown, and the gateway is asked again at once. recordSubmission passes
-// only the id, so this always holds there.
+// date, so it is not recorded: the payout is polled again at once, and one that is submitting becomes unknown first.
+// recordSubmission passes only the id, so its reports are always treated so.
 func (s *Service) applyReport(ctx context.Context, seen Payout, r gateway.Report) (bool, error) {
 	scope := ledger.Scope{Payout: string(seen.ID)}
 	return s.applyReportIf(ctx, scope, seen, r, ledger.ActorGateway, func(Payout) (alsoRecord, error) { return nil, nil })
@@ -245,45 +245,4 @@ func (s *Service) finish(p *Payout, to State) {
 func (p *Payout) review() {
 	p.State = ManualReview
 	p.ReasonCode, p.Reason = "outcome_unknown", "The payment gateway can't say whether this payout was made. Our team is looking into it."
-}
-
-// recordTransfer moves a waiting payout to the state that the gateway reports, and reports whether it did. seen is the payout as
-// read before the gateway was asked: one that has changed since stays as it is.
-func (s *Service) recordTransfer(ctx context.Context, seen Payout, r gateway.Report) (bool, error) {
-	return s.recordTransferIf(ctx, seen, r, ledger.ActorSystem, func(ChangeTx) error { return nil })
-}
-
-// recordTransferIf is recordTransfer in an actor's name, with what else is recorded in the same transaction.
-func (s *Service) recordTransferIf(ctx context.Context, seen Payout, r gateway.Report, actor string, also func(ChangeTx) error) (bool, error) {
-	var found Payout
-	moved, err := s.changeIn(ctx, ledger.Scope{Payout: string(seen.ID)}, actor, func(tx ChangeTx, p *Payout) error {
-		if _, differs := ledger.Differs(seen, *p); differs || p.State != Waiting {
-			return errRaced
-		}
-		p.foundAtGateway(r, s.o.Now())
-		found = *p
-		return also(tx)
-	})
-	if moved {
-		s.o.Logger.WarnContext(ctx, "waiting payout found at gateway", slog.String("payout_id", string(seen.ID)))
-		s.applyFound(ctx, found, r)
-	}
-	return moved, err
-}
-
-// foundAtGateway is how a payout that waited goes on whose transfer was made all the same.
-func (p *Payout) foundAtGateway(r gateway.Report, now time.Time) {
-	p.State, p.GatewayID, p.Progress = Submitted, r.GatewayID, r.Progress
-	p.ProcessedAt = r.MadeAt
-	p.ReasonCode, p.Reason = "found_at_gateway", "The payment gateway already had this transfer; our records were behind."
-	p.Tries, p.DueAt = 0, now.Truncate(time.Microsecond) // as it is stored, or it would seem rescheduled
-}
-
-// applyFound applies the gateway's report of a payout just found there. A failure is left to the
-// payout's next step, which asks again.
-func (s *Service) applyFound(ctx context.Context, p Payout, r gateway.Report) {
-	if _, err := s.applyReport(ctx, p, r); err != nil {
-		s.o.Logger.WarnContext(ctx, "report of payout found at gateway not applied",
-			slog.String("payout_id", string(p.ID)), slog.Any("error", err))
-	}
 }

@@ -231,7 +231,7 @@ func TestImport_LostPayout(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if p.State != tt.want || p.Amount != lost.Amount || p.Fee != lost.Fee || p.Mode != lost.Mode || p.Seller != "usr_b" ||
+			if p.State != tt.want || p.Amount != lost.Amount || p.Fee != lost.Fee || p.Rail != lost.Rail || p.Seller != "usr_b" ||
 				p.BankAccountID != lost.BankAccountID || !p.RequestedAt.Equal(lost.RequestedAt) || p.ArriveAt.IsZero() || !p.SentAt.IsZero() || p.Source != payout.FromImport {
 				t.Errorf("imported was\n%+v of\n%+v, want it %s", p, lost, tt.want)
 			}
@@ -467,7 +467,7 @@ func TestRestored_SpentMoney_NotPaidAgain(t *testing.T) {
 		s.reconcileStartup()
 		s.wantAvailable(-100_000)
 		s.later(time.Minute)
-		if p := s.wantState(payout.Failed); p.ReasonCode != "negative_balance" || p.Reason == "" {
+		if p := s.wantState(payout.Failed); p.ReasonCode != "possible_duplicate" || p.Reason == "" {
 			t.Errorf("reason %q: %q", p.ReasonCode, p.Reason)
 		}
 		s.wantAvailable(0)
@@ -512,7 +512,7 @@ func TestRestored_WaitingIsSentDownToZero(t *testing.T) {
 		state  payout.State
 	}{
 		opening - 100_000: {"", payout.Submitted},
-		opening - 99_999:  {"negative_balance", payout.Failed},
+		opening - 99_999:  {"possible_duplicate", payout.Failed},
 	} {
 		s := newStory(t)
 		saved := s.save()

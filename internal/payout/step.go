@@ -36,7 +36,7 @@ func (s *Service) Step(ctx context.Context, id ID) error {
 	err = s.nextStep(ctx, g, p)
 	if isTampered(err) && p.State != Waiting {
 		postponed := s.changeFrom(ctx, p.ID, p.State, func(now *Payout) {
-			now.setNextPoll(p, s.o.Now().Add(s.jitter(troubleWait)))
+			now.setNextPoll(p, s.o.Now().Add(s.o.Jitter(troubleWait)))
 		})
 		err = errors.Join(err, s.recordDiscrepancy(ctx, p.ID, errors.New(TamperedNote)), postponed)
 	}

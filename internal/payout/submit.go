@@ -51,7 +51,7 @@ func (s *Service) submit(ctx context.Context, g gateway.Gateway, p Payout) error
 		Beneficiary: beneficiary,
 		Amount:      p.Net(),
 		Currency:    s.o.Currency.Code(),
-		Rail:        p.Mode,
+		Rail:        p.Rail,
 		Seller:      p.Seller,
 		Account:     string(p.BankAccountID),
 		Gross:       p.Amount,
@@ -108,43 +108,6 @@ func (s *Service) startSubmitting(ctx context.Context, seen Payout, body string)
 	return changed && !isStopped, err
 }
 
-// checkToSend is the last check before an order is sent, in the transaction that claims it. It fails with errRaced if the payout was
-// marked with codePaidBefore since endIfBalanceNegative looked at it, with [bank.ErrNotAccepted] if the bank account was rejected
-// since the gateway was told of it, and unless the payout and its seller's journal are as the service wrote them. It returns why payouts
-// are frozen or paused; "" if they are not.
-func checkToSend(ctx context.Context, tx ChangeTx, p Payout) (why string, err error) {
-	if p.ReasonCode == codePaidBefore {
-		return "", errRaced
-	}
-	if _, err := checkToMove(ctx, tx, p); err != nil {
-		return "", err
-	}
-	if err := checkAccount(ctx, tx, p); err != nil {
-		return "", err
-	}
-	return whyStopped(ctx, tx, p.Seller)
-}
-
-// checkAccount fails with [bank.ErrNotAccepted] unless the seller's journal says that the payout's bank account is verified. The account's
-// row may say so although a takeover rejected it, because its status was put back by hand.
-func checkAccount(ctx context.Context, tx ChangeTx, p Payout) error {
-	entries, err := tx.EntriesAbout(ctx, p.Seller, string(p.BankAccountID))
-	if err != nil {
-		return err
-	}
-	account, err := bank.Fold(p.BankAccountID, entries)
-	if err == nil && len(entries) == 0 {
-		err = fmt.Errorf("the journal of %s does not know bank account %s", p.Seller, p.BankAccountID)
-	}
-	if err != nil {
-		return ledger.ErrTampered.Because(err)
-	}
-	if account.Status != bank.StatusVerified {
-		return bank.ErrNotAccepted
-	}
-	return nil
-}
-
 // recordSubmission records the answer to the first sending of an order. A refusal is final only here, because any earlier
 // sending was rejected and looked up since, and only if the gateway knows no such transfer. If the gateway has no lookup,
 // a refusal and a rejection both leave the outcome unknown: the gateway may have taken the order, and a resend under the
@@ -183,7 +146,7 @@ func (s *Service) recordSubmission(ctx context.Context, g gateway.Gateway, id ID
 func (s *Service) markUnknown(ctx context.Context, id ID) error {
 	return s.changeFrom(ctx, id, Submitting, func(p *Payout) {
 		p.State, p.Tries = Unknown, 0
-		p.DueAt = s.o.Now().Add(s.jitter(unknownWaits[0]))
+		p.DueAt = s.o.Now().Add(s.o.Jitter(unknownWaits[0]))
 	})
 }
 
@@ -215,40 +178,7 @@ func (s *Service) requeue(ctx context.Context, id ID, from State, atLeast time.D
 func (s *Service) backToWaiting(p *Payout, atLeast time.Duration) {
 	p.Tries++
 	p.State, p.OrderBody = Waiting, ""
-	p.DueAt = s.o.Now().Add(max(atLeast, s.jitter(backoff(p.Tries, time.Second, 5*time.Minute))))
-}
-
-// mayBeSent reports whether the gateway may have a waiting payout: it was requested before this service started, so that one whose
-// database was newer may have sent it, or the gateway turned its order away and took it all the same.
-func (s *Service) mayBeSent(p Payout) bool {
-	return p.State == Waiting && (p.RequestedAt.Before(s.started) || !p.SentAt.IsZero())
-}
-
-// applyIfSent looks up a waiting payout that the gateway may have, before it is sent or its amount refunded. It returns true if the
-// gateway has it, also where the report was not applied because the row has changed since it was read.
-func (s *Service) applyIfSent(ctx context.Context, p Payout) (bool, error) {
-	if !s.mayBeSent(p) {
-		return false, nil
-	}
-	report, err := s.lookUp(ctx, p)
-	switch {
-	case errors.Is(err, gateway.ErrUnknownTransfer):
-		return false, nil
-	case cannotAsk(err) && s.o.Restored: // it may have been sent after the backup
-		return false, fmt.Errorf("payout %s: %w", p.ID, ErrRestored)
-	case cannotAsk(err) && p.SentAt.IsZero(): // never sent: a gateway without lookup never moves a sent payout back to waiting, see recordSubmission
-		return false, nil
-	case err != nil:
-		return false, fmt.Errorf("ask the gateway whether payout %s was sent before: %w", p.ID, err)
-	default:
-		_, err := s.recordTransfer(ctx, p, report)
-		return err == nil, err
-	}
-}
-
-// cannotAsk reports whether the gateway finds no transfer by reference, or is not configured.
-func cannotAsk(err error) bool {
-	return errors.Is(err, gateway.ErrNotOffered) || errors.Is(err, gateway.ErrNotConfigured)
+	p.DueAt = s.o.Now().Add(max(atLeast, s.o.Jitter(backoff(p.Tries, time.Second, 5*time.Minute))))
 }
 
 // hasMovedOn reports whether a payout has changed since it was read.
@@ -276,4 +206,40 @@ func (s *Service) failWaiting(ctx context.Context, seen Payout, why *fault.Error
 		return nil
 	})
 	return err
+}
+
+// codePossibleDuplicate marks an unsent payout of a seller whose balance an imported payout made negative.
+const codePossibleDuplicate = "possible_duplicate"
+
+// endIfBalanceNegative keeps a payout marked with codePossibleDuplicate from being sent while its seller's balance is negative, because it
+// would pay the same money again, and reports whether it did. A payout that waits fails. One that may have been sent goes to
+// manual review. Once the balance is not negative, the mark is cleared.
+func (s *Service) endIfBalanceNegative(ctx context.Context, seen Payout) (bool, error) {
+	if seen.ReasonCode != codePossibleDuplicate {
+		return false, nil
+	}
+	stopped := false
+	_, err := s.changeIn(ctx, ledger.Scope{Payout: string(seen.ID)}, ledger.ActorSystem, func(tx ChangeTx, p *Payout) error {
+		stopped = false
+		if p.State != seen.State || !p.SentAt.Equal(seen.SentAt) {
+			return errRaced
+		}
+		balance, err := tx.Balance(ctx, p.Seller)
+		if err != nil {
+			return err
+		}
+		stopped = balance.Available < 0
+		switch {
+		case !stopped:
+			p.ReasonCode = ""
+		case p.State == Waiting:
+			p.Reason = "This money had been paid to you already; our records were behind. Request it again when your balance allows."
+			s.finish(p, Failed)
+		default:
+			p.review()
+			p.setNextPoll(seen, s.o.Now().Add(s.o.Jitter(reviewPollWait)))
+		}
+		return nil
+	})
+	return stopped, err
 }

@@ -97,7 +97,7 @@ func TestResend_MarkHidden_NotSent(t *testing.T) {
 	s.reconcileStartup()
 	s.now = s.now.Add(lease)
 	seen := s.wantState(payout.Submitting)
-	if seen.ReasonCode != "negative_balance" {
+	if seen.ReasonCode != "possible_duplicate" {
 		t.Fatalf("it is marked %q", seen.ReasonCode)
 	}
 	seen.ReasonCode = ""

@@ -13,7 +13,7 @@ type Quote struct {
 	Amount   money.Amount
 	Fee      money.Amount
 	Net      money.Amount
-	Mode     gateway.RailName
+	Rail     gateway.RailName
 	ArriveAt time.Time
 	// CancelUntil is until when it can surely be cancelled.
 	CancelUntil time.Time
@@ -38,7 +38,7 @@ const attentionShown = 100
 
 // Attention is what waits for a person now.
 func (s *Service) Attention(ctx context.Context) (a Attention, err error) {
-	if a.Unclear, err = s.o.Store.UnclearPayouts(ctx, attentionShown); err != nil {
+	if a.Unclear, err = s.o.Store.UnresolvedPayouts(ctx, attentionShown); err != nil {
 		return Attention{}, err
 	}
 	if a.Discrepancies, err = s.o.Store.PayoutsWithDiscrepancy(ctx, attentionShown); err != nil {

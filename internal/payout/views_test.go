@@ -15,7 +15,7 @@ func TestQuote_MatchesRequest(t *testing.T) {
 	s := newStory(t)
 	q := s.payouts.Quote(60_000)
 	p := s.request("usr_b", 60_000)
-	want := payout.Quote{Amount: p.Amount, Fee: p.Fee, Net: p.Net(), Mode: p.Mode, ArriveAt: p.ArriveAt, CancelUntil: p.DueAt}
+	want := payout.Quote{Amount: p.Amount, Fee: p.Fee, Net: p.Net(), Rail: p.Rail, ArriveAt: p.ArriveAt, CancelUntil: p.DueAt}
 	if q != want || q.Fee == 0 || !q.CancelUntil.Equal(s.now.Add(time.Minute)) {
 		t.Errorf("quoted %+v, made %+v", q, want)
 	}

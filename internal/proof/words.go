@@ -22,7 +22,7 @@ var words = map[ledger.Type]string{
 	ledger.PayoutRequeued:   "Payout %s is waiting to be sent again",
 	ledger.PayoutSubmitting: "Payout %s is being sent",
 	ledger.PayoutSubmitted:  "Payout %s sent to the payment gateway",
-	ledger.PayoutUnclear:    "Payout %s is waiting for the payment gateway's answer",
+	ledger.PayoutUnknown:    "Payout %s is waiting for the payment gateway's answer",
 	ledger.PayoutReview:     "Payout %s is in review",
 	ledger.PayoutUpdated:    "Payout %s updated",
 	ledger.PayoutCompleted:  "Payout %s completed",

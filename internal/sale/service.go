@@ -245,7 +245,7 @@ func applyRefund(ctx context.Context, tx Tx, sale Sale, r Refund, actor string) 
 
 // post appends to the seller's journal what changes of a sale, and the money that goes with it.
 func post(ctx context.Context, tx Tx, t ledger.Type, actor string, was, is Sale, now time.Time, moved ledger.Moved, more ...any) error {
-	data, err := ledger.Change(was, is, more...)
+	data, err := ledger.Patch(was, is, more...)
 	if err != nil {
 		return err
 	}

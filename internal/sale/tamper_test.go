@@ -239,7 +239,7 @@ func TestRefund_UnreadableRefund_Refused(t *testing.T) {
 		must(t, err)
 		is := was
 		is.Refunded = 100
-		data, err := ledger.Change(was, is, "refundId", 7)
+		data, err := ledger.Patch(was, is, "refundId", 7)
 		must(t, err)
 		_, err = tx.AddRefunded(t.Context(), "order-1", 100)
 		must(t, err)

@@ -39,7 +39,7 @@ var (
 	releasedWhenDue       = Check{"released-when-due", "A sale is released when its holding period is over, and not before."}
 	ordersToLetter        = Check{"orders-to-the-letter", "An order is sent again with the same bytes under the same key."}
 	oneKeyPerPayout       = Check{"one-key-per-payout", "A payout is only ever ordered under its own id as the key."}
-	ordersSound           = Check{"orders-are-sound", "An order is one that the gateway takes: its mode, its amount and all else are within the gateway's rules."}
+	ordersSound           = Check{"orders-are-sound", "An order is one that the gateway takes: its rail, its amount and all else are within the gateway's rules."}
 	keysAreAlive          = Check{"keys-are-alive", "An order is not sent again after the gateway has forgotten its key."}
 	sentAlone             = Check{"sent-alone", "While an order is being sent nobody else sends it, unless its lease has run out or a notification has come."}
 	claimedFirst          = Check{"claimed-before-sent", "An order is sent only by whom the ledger has just let, for as long as a lease lasts."}

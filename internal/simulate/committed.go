@@ -18,8 +18,8 @@ import (
 
 // What follows is called for each committed transaction, at the moment of its commit.
 
-// negativeBalance is the reason of a payout that may be of money that was paid already.
-const negativeBalance = "negative_balance"
+// possibleDuplicate is the reason of a payout that may be of money that was paid already.
+const possibleDuplicate = "possible_duplicate"
 
 // wasAppended is called for each entry of a journal once, in the journal's order.
 func (m *market) wasAppended(e ledger.Entry) {
@@ -37,7 +37,7 @@ func (m *market) wasAppended(e ledger.Entry) {
 	m.model.suspect(e)
 	err := m.model.fold(e)
 	m.assert(rowsMatchJournal, err == nil, e.Owner, "entry %d of %s can't be read: %v", e.Number, e.Owner, err)
-	if w := m.model.payouts[payout.ID(e.Subject)]; w != nil && w.folded.ReasonCode == negativeBalance && !w.doubted {
+	if w := m.model.payouts[payout.ID(e.Subject)]; w != nil && w.folded.ReasonCode == possibleDuplicate && !w.doubted {
 		w.doubted = true
 		m.assert(reviewedForCause, e.After.Available < 0, e.Subject, "payout %s is doubted, and %s has %d", e.Subject, e.Owner, e.After.Available)
 	}
@@ -145,9 +145,9 @@ func (m *market) wasAsked(on *instance, p payout.Payout) {
 
 func (m *market) wasImported(p payout.Payout) {
 	first := m.ever[p.ID]
-	m.assert(importedAsItWas, first.seller == p.Seller && first.account == p.BankAccountID && first.amount == p.Amount && first.fee == p.Fee && first.mode == p.Mode && first.at == p.Gateway, string(p.ID),
+	m.assert(importedAsItWas, first.seller == p.Seller && first.account == p.BankAccountID && first.amount == p.Amount && first.fee == p.Fee && first.rail == p.Rail && first.at == p.Gateway, string(p.ID),
 		"payout %s was of %s to %s: %d, fee %d, by %s; it is in the ledger again as of %s to %s: %d, fee %d, by %q",
-		p.ID, first.seller, first.account, first.amount, first.fee, first.mode, p.Seller, p.BankAccountID, p.Amount, p.Fee, p.Mode)
+		p.ID, first.seller, first.account, first.amount, first.fee, first.rail, p.Seller, p.BankAccountID, p.Amount, p.Fee, p.Rail)
 	m.model.asked(p)
 	m.tally.imported++
 	m.note(string(p.ID), p.Seller, fmt.Sprintf("payout of %d imported:", p.Amount))
@@ -320,7 +320,7 @@ func (m *market) checkEnd(id payout.ID, w *withdrawal, was payout.State) {
 	if w.state == payout.Failed && !m.gateways.has(id) {
 		o, a := m.gateways.orders[string(id)], m.model.accounts[w.account]
 		refused := o != nil && o.refused || a != nil && a.status == bank.StatusRejected
-		doubted := was == payout.Waiting && w.last.ReasonCode == negativeBalance && w.doubted && m.model.row(w.seller).Available < 0
+		doubted := was == payout.Waiting && w.last.ReasonCode == possibleDuplicate && w.doubted && m.model.row(w.seller).Available < 0
 		m.assert(failuresHaveCause, refused || doubted || w.last.Refunded() && m.current.name == admin, string(id),
 			"payout %s has failed (%s: %s), and nobody refused it", id, w.last.ReasonCode, w.last.Reason)
 	}

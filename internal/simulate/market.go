@@ -372,7 +372,7 @@ func (m *market) maintain() {
 				}
 				m.try(on, "reconcile", func() error { _, err := on.reconciling.RunDue(m.ctx); return err })
 			})
-			m.work(on, 0, "returns", func() {
+			m.work(on, 0, "reversals", func() {
 				m.try(on, "look for returns", func() error { _, err := on.payouts.PollReversals(m.ctx); return err })
 			})
 		}

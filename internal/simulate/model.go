@@ -91,7 +91,7 @@ type withdrawal struct {
 	account bank.ID
 	amount  money.Amount
 	fee     money.Amount
-	mode    port.RailName
+	rail    port.RailName
 	state   payout.State
 	sendAt  time.Time // when the time to cancel it is over
 	sentAt  time.Time
@@ -210,7 +210,7 @@ func (h *holder) earnedIn(at time.Time, amount money.Amount) {
 
 func (o *model) asked(p payout.Payout) {
 	o.payouts[p.ID] = &withdrawal{
-		seller: p.Seller, at: p.Gateway, account: p.BankAccountID, amount: p.Amount, fee: p.Fee, mode: p.Mode, state: payout.Waiting, folded: payout.Payout{ID: p.ID},
+		seller: p.Seller, at: p.Gateway, account: p.BankAccountID, amount: p.Amount, fee: p.Fee, rail: p.Rail, state: payout.Waiting, folded: payout.Payout{ID: p.ID},
 	}
 }
 

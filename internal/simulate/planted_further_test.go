@@ -15,10 +15,10 @@ var furtherBugs = []planted{
 		{inPayout, "case !p.endedUnpaid() || !p.mayBeAtGateway()", "case p.State != Cancelled || !p.mayBeAtGateway()"},
 	}},
 	{"what is paid is looked at once", []edit{
-		{inPayout, "\t\tnext := now.Add(s.jitter(waits[min(p.Tries, len(waits)-1)]))\n", "\t\tnext := now.Add(30 * 24 * time.Hour)\n\t\t_ = waits\n\t\treturn time.Time{}\n"},
+		{inPayout, "\t\tnext := now.Add(s.o.Jitter(waits[min(p.Tries, len(waits)-1)]))\n", "\t\tnext := now.Add(30 * 24 * time.Hour)\n\t\t_ = waits\n\t\treturn time.Time{}\n"},
 	}},
 	{"a payout in review is not polled again", []edit{
-		{inPayout, "\t\t\tp.setNextPoll(seen, now.Add(s.jitter(reviewPollWait)))\n\t\t\treturn nil\n", "\t\t\tp.DueAt = time.Time{}\n\t\t\treturn nil\n"},
+		{inPayout, "\t\t\tp.setNextPoll(seen, now.Add(s.o.Jitter(reviewPollWait)))\n\t\t\treturn nil\n", "\t\t\tp.DueAt = time.Time{}\n\t\t\treturn nil\n"},
 	}},
 	{"the amount before the fee is accepted", []edit{
 		{inPayout, "case r.Amount != p.Net():\n\t\treturn fmt.Errorf(\"it has a transfer of %s %s, ordered were %s\", c.FormatFixed(r.Amount), c, c.FormatFixed(p.Net()))", "case r.Amount != p.Net() && r.Amount != p.Amount:\n\t\treturn fmt.Errorf(\"it has a transfer of %s %s, ordered were %s\", c.FormatFixed(r.Amount), c, c.FormatFixed(p.Net()))"},
@@ -88,7 +88,7 @@ var furtherBugs = []planted{
 		{inRazorpayx, "StatusQueued:     gateway.Queued,", "StatusQueued:     gateway.InProgress,"},
 	}},
 	{"a quote takes the fee off twice", []edit{
-		{inPayout, "Fee: p.Fee, Net: p.Net(), Mode: p.Mode", "Fee: p.Fee, Net: p.Net() - p.Fee, Mode: p.Mode"},
+		{inPayout, "Fee: p.Fee, Net: p.Net(), Rail: p.Rail", "Fee: p.Fee, Net: p.Net() - p.Fee, Rail: p.Rail"},
 	}},
 	{"an honest answer clears a discrepancy", []edit{
 		{inPayout, "if intact && p.IsTampered() { // it was repaired", "if intact { // it was repaired"},

@@ -54,7 +54,7 @@ var moreBugs = []planted{
 		{inSale, "if !added[i] {\n\t\t\t\tcontinue", "if refused[i] != nil {\n\t\t\t\tcontinue"},
 	}},
 	{"a pause that was tampered with freezes each payout", []edit{
-		{inPayout, "\tif isTampered(err) {\n\t\terr = fmt.Errorf(\"%w: %s\", errPauseUnclear, err.Error())\n\t}\n", ""},
+		{inPayout, "err = fmt.Errorf(\"%w: %s\", errPauseUnclear, err.Error())", "err = fmt.Errorf(\"read the pause: %w\", err)"},
 	}},
 	{"the wait of what is turned away does not grow", []edit{
 		{inPayout, "func (s *Service) putBack(p *Payout, atLeast time.Duration) {\n\tp.Tries++\n", "func (s *Service) putBack(p *Payout, atLeast time.Duration) {\n"},

@@ -92,7 +92,7 @@ var bugs = []planted{
 	}},
 	{"the balance is read, and then written", []edit{
 		{inPayout, "\tdraft := s.draft(r)\n", "\tdraft := s.draft(r)\n\tif sum, err := s.o.Store.Summary(ctx, r.Seller, \"\", \"\"); err == nil && sum.Available >= r.Amount {\n\t\tdraft.Tries = 1\n\t}\n"},
-		{inPayout, "data, err := ledger.Change(Payout{ID: p.ID}, p)", "kind := ledger.PayoutRequested\n\tif p.Tries == 1 {\n\t\tkind, p.Tries = ledger.PayoutImported, 0\n\t}\n\tdata, err := ledger.Change(Payout{ID: p.ID}, p)"},
+		{inPayout, "data, err := ledger.Patch(Payout{ID: p.ID}, p)", "kind := ledger.PayoutRequested\n\tif p.Tries == 1 {\n\t\tkind, p.Tries = ledger.PayoutImported, 0\n\t}\n\tdata, err := ledger.Patch(Payout{ID: p.ID}, p)"},
 		{inPayout, "Type: ledger.PayoutRequested,", "Type: kind,"},
 	}},
 	{"next to nothing is reserved", []edit{
@@ -354,7 +354,7 @@ var bugs = []planted{
 		{inPayout, "\tif answer.NotSent {", "\tif answer.Outcome == gateway.NotTaken {"},
 	}},
 	{"what was turned away is tried again at once", []edit{
-		{inPayout, "p.DueAt = s.o.Now().Add(max(atLeast, s.jitter(backoff(p.Tries, time.Second, 5*time.Minute))))", "p.DueAt = s.o.Now().Add(atLeast)"},
+		{inPayout, "p.DueAt = s.o.Now().Add(max(atLeast, s.o.Jitter(backoff(p.Tries, time.Second, 5*time.Minute))))", "p.DueAt = s.o.Now().Add(atLeast)"},
 	}},
 	{"what was turned away is not asked about", []edit{
 		{inPayout, "(p.RequestedAt.Before(s.started) || !p.SentAt.IsZero())", "p.RequestedAt.Before(s.started)"},

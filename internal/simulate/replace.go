@@ -144,7 +144,7 @@ func (m *market) checkWaits(on *instance, w *withdrawal, p payout.Payout) {
 	if on.knows(w.at) || m.current.about != p.ID || m.current.name != stepName(on, payouts) {
 		return
 	}
-	tells := p.ReasonCode == payout.CodeNoGateway || p.ReasonCode == negativeBalance ||
+	tells := p.ReasonCode == payout.CodeNoGateway || p.ReasonCode == possibleDuplicate ||
 		w.state == payout.Unknown || w.state == payout.ManualReview || kindOf(w.state) != underWay || p.Discrepancy != ""
 	m.assert(waitsForGateway, p.State == w.state && tells, string(p.ID),
 		"payout %s was %s, its gateway %s is not configured, and it is %s now, because of %q", p.ID, w.state, w.at, p.State, p.ReasonCode)

@@ -35,8 +35,8 @@ var (
 	latePayouts = `WITH wanted AS MATERIALIZED (SELECT id FROM payouts WHERE ` + isLate + `) ` + wantedPayouts + `LIMIT $3 + 0) ORDER BY p.id`
 )
 
-// UnclearPayouts lists those that are unknown or in review, oldest first.
-func (db *DB) UnclearPayouts(ctx context.Context, limit int) ([]payout.Payout, error) {
+// UnresolvedPayouts lists those that are unknown or in review, oldest first.
+func (db *DB) UnresolvedPayouts(ctx context.Context, limit int) ([]payout.Payout, error) {
 	return db.payouts(ctx, unclearIDs+oldestWanted, limit)
 }
 

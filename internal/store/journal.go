@@ -268,7 +268,7 @@ func (tx *Tx) CheckJournal(ctx context.Context, owner string, from int64) error 
 // maxTailEntries bounds how far back [DB.CheckNewest] and [Tx.CheckNewest] look: a journal of years would take long to read.
 const maxTailEntries = 10_000
 
-// beforeReach is the number of the entry before those that are looked at.
+// beforeReach is the number of the newest entry that is too old to be checked.
 func beforeReach(head ledger.Head) int64 { return max(0, head.Number-maxTailEntries) }
 
 // CheckNewest is [Tx.CheckJournal] of the newest entries, where there may be none.

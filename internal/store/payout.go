@@ -25,7 +25,7 @@ var payoutFields = fields[payout.Payout]{
 	asNumber("amount", insertOnly, func(p *payout.Payout) *money.Amount { return &p.Amount }),
 	asNumber("fee", insertOnly, func(p *payout.Payout) *money.Amount { return &p.Fee }),
 	asText("notes", insertOnly, func(p *payout.Payout) *string { return &p.Notes }),
-	asText("mode", insertOnly, func(p *payout.Payout) *gateway.RailName { return &p.Mode }),
+	asText("rail", insertOnly, func(p *payout.Payout) *gateway.RailName { return &p.Rail }),
 	asText("gateway", insertOnly, func(p *payout.Payout) *gateway.Name { return &p.Gateway }),
 	asTime("requested_at", insertOnly, func(p *payout.Payout) *time.Time { return &p.RequestedAt }),
 	asTime("arrive_at", insertOnly, func(p *payout.Payout) *time.Time { return &p.ArriveAt }),
@@ -191,7 +191,7 @@ func (tx *Tx) SaveIdempotency(ctx context.Context, user, key string, m payout.Id
 	return tx.write(ctx, keyTable.insertsMissing(tx.dialect, []idempotencyRow{{ownedKey{user, key}, m, now}}))
 }
 
-// SaveIdempotencyRefusal adds why the request was refused to a key just remembered.
+// SaveIdempotencyRefusal adds why the request was refused to a key that this transaction saved.
 func (tx *Tx) SaveIdempotencyRefusal(ctx context.Context, user, key, refusal string) error {
 	_, err := tx.exec(ctx, `UPDATE idempotency_keys SET refusal = $3 WHERE user_id = $1 AND key = $2`, user, key, refusal)
 	return err

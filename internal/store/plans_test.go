@@ -28,7 +28,7 @@ type plan struct {
 }
 
 // filledColumns are those of payouts that a test fills.
-const filledColumns = `id, seller_id, bank_account_id, amount, fee, notes, mode, state, status, requested_at, arrive_at, sent_at,
+const filledColumns = `id, seller_id, bank_account_id, amount, fee, notes, rail, state, status, requested_at, arrive_at, sent_at,
 	processed_at, completed_at, ended_at, due_at, tries, order_body, gateway_id, progress, utr, reason_code, reason, discrepancy, gateway`
 
 // homePlans are the statements whose cost must not grow with the ledger.

@@ -150,7 +150,7 @@ func newPostgresPool(config *pgx.ConnConfig, size int) postgresPool {
 }
 
 // forgetAfter reports whether an error says that a connection was lost, and closes those that are kept
-// if so: after a failover all are lost, and where the old server hangs, each would cost a caller's patience.
+// if so: after a failover all are lost, and where the old server hangs, each would cost a caller the whole timeout.
 func (p postgresPool) forgetAfter(err error) bool {
 	if !isLost(err) {
 		return false

@@ -119,7 +119,7 @@ func (c *crowd) earn(ctx context.Context, tx *Tx, seller string, amount money.Am
 
 // post appends the entry that takes a row from what it was to what it is.
 func post[R any](ctx context.Context, tx payout.RequestTx, owner string, t ledger.Type, subject string, was, is R, moved ledger.Moved) error {
-	data, err := ledger.Change(was, is)
+	data, err := ledger.Patch(was, is)
 	if err == nil {
 		_, err = tx.Append(ctx, ledger.Posting{Owner: owner, At: noon, Type: t, Subject: subject, Actor: "system", Data: data, Moved: moved})
 	}
@@ -146,7 +146,7 @@ func (c *crowd) ask(ctx context.Context, db *DB, seller, key string, amount mone
 			}
 		}
 		err := reserve(ctx, tx, payout.Payout{
-			ID: id, Seller: seller, Amount: amount, State: payout.Waiting, Mode: "IMPS",
+			ID: id, Seller: seller, Amount: amount, State: payout.Waiting, Rail: "IMPS",
 			RequestedAt: noon, ArriveAt: noon, DueAt: noon,
 		})
 		got = id
@@ -367,7 +367,7 @@ func TestInGroup_ConstraintViolated_OthersSucceed(t *testing.T) {
 	var failed, done atomic.Int64
 	fns := []func(){func() {
 		err := db.Payouts().InGroup(ctx, ledger.Scope{Owner: "bina"}, func(tx payout.ChangeTx) error {
-			return reserve(ctx, tx, payout.Payout{ID: "pyt_bad", Seller: "bina", Amount: 300, Fee: 400, Mode: "IMPS", State: payout.Waiting, RequestedAt: noon, ArriveAt: noon, DueAt: noon})
+			return reserve(ctx, tx, payout.Payout{ID: "pyt_bad", Seller: "bina", Amount: 300, Fee: 400, Rail: "IMPS", State: payout.Waiting, RequestedAt: noon, ArriveAt: noon, DueAt: noon})
 		})
 		if err != nil && strings.Contains(err.Error(), "payouts_check") {
 			failed.Add(1)

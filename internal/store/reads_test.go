@@ -26,7 +26,7 @@ func TestRead_FailureIsReturned(t *testing.T) {
 		return broken
 	})
 	for name, read := range map[string]func(context.Context) error{
-		"UnclearPayouts":         func(ctx context.Context) error { _, err := db.UnclearPayouts(ctx, 10); return err },
+		"UnresolvedPayouts":      func(ctx context.Context) error { _, err := db.UnresolvedPayouts(ctx, 10); return err },
 		"PayoutsWithDiscrepancy": func(ctx context.Context) error { _, err := db.PayoutsWithDiscrepancy(ctx, 10); return err },
 		"PayoutsWithoutGateway":  func(ctx context.Context) error { _, err := db.PayoutsWithoutGateway(ctx, 10); return err },
 		"SearchPayouts":          func(ctx context.Context) error { _, err := db.SearchPayouts(ctx, "x", 10); return err },

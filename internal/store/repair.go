@@ -365,7 +365,7 @@ func (r *repairer) bankAccount(ctx context.Context, owner string, id bank.ID, en
 		r.cannot(owner, string(id), "its encrypted number can't be read with the key set", "bring back the key that it was encrypted with")
 		return nil
 	}
-	restored, then, err := folded.Restored(stored.Account, r.actor, r.now)
+	restored, then, err := folded.Rebuilt(stored.Account, r.actor, r.now)
 	if err != nil {
 		return err
 	}
@@ -424,7 +424,7 @@ func (r *repairer) payout(ctx context.Context, owner string, id payout.ID, entri
 	if err != nil {
 		return err
 	}
-	restored, then, err := folded.Restored(stored, r.accounts[account.ID], r.actor, r.now)
+	restored, then, err := folded.Rebuilt(stored, r.accounts[account.ID], r.actor, r.now)
 	if err != nil {
 		return err
 	}

@@ -406,9 +406,8 @@ func (w *groupWriter) ready(ctx context.Context) error {
 	return err
 }
 
-// sqliteUncommitted is what a COMMIT that failed says. If it wrote all to the log and could not make it durable,
-// nobody sees it from now on, and the next commit goes in its place; but if the process ends before there is one,
-// the next start finds it, whole.
+// sqliteUncommitted is what a failed COMMIT means. After a failed fsync the commit is invisible, and the next one overwrites it. But
+// if the process ends before that, the next start finds it whole, so its outcome is unknown.
 func sqliteUncommitted(err error) error {
 	if e, ok := errors.AsType[*sqlite.Error](err); ok && e.Code() == sqlitecodes.SQLITE_IOERR_FSYNC {
 		return errUnsynced.Because(err)

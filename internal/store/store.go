@@ -348,7 +348,7 @@ var (
 		"The database's disk takes no writes, and nothing was done. What is there can be read. Try again in a while; the operator has to look at the disk.")
 	errUnsynced = fault.New(fault.Unavailable, "outcome_unknown",
 		"The database's disk failed, so it is not known whether this was done. Look before you repeat it, or repeat it with the same Idempotency-Key.")
-	errNotBegun = fault.New(fault.Unavailable, "cancelled", "The request ended before it was begun.")
+	errNotBegun = fault.New(fault.Unavailable, "request_ended", "The request ended before it was begun.")
 )
 
 // found turns "no rows" into false.

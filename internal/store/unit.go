@@ -22,6 +22,9 @@ import (
 // with one statement per table again. One transaction each would cost seven round trips on PostgreSQL and five
 // statements on SQLite, and one seller's changes would wait for each other's commits. The measurements are in
 // docs/adr/0010-grouped-requests.md.
+//
+// The writers of both engines take a unit through five stages: loads locks and reads, followUps reads what depends on that
+// (tail.go, journal.go), checkTails checks the ends of journals (tail.go), serve runs each change, and written writes (table.go).
 type unit struct {
 	signing  ledger.Keys
 	journals map[string]*unitJournal

@@ -108,7 +108,7 @@ func testAttention(_ *testing.T, b *bench) {
 		b.move(p, state)
 	}
 	for limit, want := range map[int][]payout.ID{10: {"pyt_2", "pyt_3", "pyt_5"}, 2: {"pyt_2", "pyt_3"}} {
-		got, err := b.db.UnclearPayouts(b.ctx(), limit)
+		got, err := b.db.UnresolvedPayouts(b.ctx(), limit)
 		if ids := idsOf(got); err != nil || !slices.Equal(ids, want) {
 			b.Errorf("%d unclear: %v, %v; want %v", limit, ids, err, want)
 		}

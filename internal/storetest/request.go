@@ -44,7 +44,7 @@ func (b *bench) reserve(tx payout.RequestTx, seller string, id payout.ID, amount
 		return payout.Payout{}, err
 	}
 	p := payout.Payout{
-		ID: id, Seller: seller, BankAccountID: account.ID, Amount: amount, State: payout.Waiting, Mode: "IMPS", Gateway: atGateway,
+		ID: id, Seller: seller, BankAccountID: account.ID, Amount: amount, State: payout.Waiting, Rail: "IMPS", Gateway: atGateway,
 		RequestedAt: b.now, ArriveAt: b.now.Add(time.Hour), DueAt: b.now,
 		AccountHolder: account.Holder, AccountLast4: account.Last4, AccountIFSC: string(account.IFSC),
 	}

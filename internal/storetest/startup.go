@@ -72,7 +72,7 @@ func testImport(_ *testing.T, b *bench) {
 	seller := b.seller("usr_a")
 	b.fund(seller, 1000)
 	p := payout.Payout{
-		ID: "pyt_1", Seller: seller, BankAccountID: "bka_usr_a", Amount: 600, Fee: 10, State: payout.Waiting, Mode: "IMPS", Gateway: atGateway,
+		ID: "pyt_1", Seller: seller, BankAccountID: "bka_usr_a", Amount: 600, Fee: 10, State: payout.Waiting, Rail: "IMPS", Gateway: atGateway,
 		RequestedAt: b.now, ArriveAt: b.now.Add(time.Hour), AccountHolder: "Asha Rao", AccountLast4: "1234", AccountIFSC: "HDFC0000053",
 	}
 	for i, want := range []bool{true, false} {

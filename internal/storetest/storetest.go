@@ -293,7 +293,7 @@ func (b *bench) record(tx *store.Tx, was, is bank.Account) error {
 
 // post appends the entry that takes a row from what it was to what it is.
 func post[R any](b *bench, tx ledger.Appender, owner string, t ledger.Type, subject string, was, is R, moved ledger.Moved, facts ...any) error {
-	data, err := ledger.Change(was, is, facts...)
+	data, err := ledger.Patch(was, is, facts...)
 	if err == nil {
 		_, err = tx.Append(b.ctx(), ledger.Posting{Owner: owner, At: b.now, Type: t, Subject: subject, Actor: "system", Data: data, Moved: moved})
 	}
@@ -380,7 +380,7 @@ func (b *bench) ask(id payout.ID, seller string, amount, fee money.Amount) payou
 	b.Helper()
 	p := payout.Payout{
 		ID: id, Seller: seller, BankAccountID: bank.ID("bka_" + seller), Amount: amount, Fee: fee, Notes: "rent",
-		State: payout.Waiting, Mode: "IMPS", Gateway: atGateway, RequestedAt: b.now, ArriveAt: b.now.Add(time.Hour), DueAt: b.now,
+		State: payout.Waiting, Rail: "IMPS", Gateway: atGateway, RequestedAt: b.now, ArriveAt: b.now.Add(time.Hour), DueAt: b.now,
 		AccountHolder: "Asha Rao", AccountLast4: "1234", AccountIFSC: "HDFC0000053",
 	}
 	b.update(func(tx *store.Tx) error {
@@ -394,7 +394,7 @@ func (b *bench) ask(id payout.ID, seller string, amount, fee money.Amount) payou
 
 // steps names the entry of a payout that comes to a state.
 var steps = map[payout.State]ledger.Type{
-	payout.Waiting: ledger.PayoutRequeued, payout.Submitting: ledger.PayoutSubmitting, payout.Unknown: ledger.PayoutUnclear,
+	payout.Waiting: ledger.PayoutRequeued, payout.Submitting: ledger.PayoutSubmitting, payout.Unknown: ledger.PayoutUnknown,
 	payout.ManualReview: ledger.PayoutReview, payout.Submitted: ledger.PayoutSubmitted, payout.Completed: ledger.PayoutCompleted,
 	payout.Failed: ledger.PayoutFailed, payout.Returned: ledger.PayoutReturned, payout.Cancelled: ledger.PayoutCancelled,
 }

@@ -129,9 +129,9 @@ const (
 	accountsMatch = "bank-accounts-match-journal"
 
 	// anotherPayout is a row like that of a payout that waits.
-	anotherPayout = `INSERT INTO payouts (id, seller_id, bank_account_id, amount, fee, notes, mode, state, status, requested_at, arrive_at, due_at, tries,
+	anotherPayout = `INSERT INTO payouts (id, seller_id, bank_account_id, amount, fee, notes, rail, state, status, requested_at, arrive_at, due_at, tries,
 			order_body, gateway_id, progress, utr, reason_code, reason, discrepancy, gateway)
-		SELECT 'pyt_more', seller_id, bank_account_id, amount, fee, notes, mode, state, status, requested_at, arrive_at, due_at, tries,
+		SELECT 'pyt_more', seller_id, bank_account_id, amount, fee, notes, rail, state, status, requested_at, arrive_at, due_at, tries,
 			order_body, gateway_id, progress, utr, reason_code, reason, discrepancy, gateway FROM payouts WHERE id = 'pyt_open'`
 	anotherSale = `INSERT INTO sales (id, seller_id, amount, refunded, month, occurred_at, available_at, created_at, fingerprint, due_at)
 		SELECT 'more', seller_id, amount, 0, month, occurred_at, available_at, created_at, fingerprint, due_at FROM sales WHERE id = 'held'`

@@ -46,7 +46,7 @@ func (m *market) fillHistory(b *testing.B, payouts int) {
 	defer db.Close()
 	// Ids begin with their time and end like their seller's: pyt_0000, eight digits, and twelve of the seller.
 	const fill = `WITH RECURSIVE numbers (i) AS (SELECT CAST(1 AS BIGINT) UNION ALL SELECT i + 1 FROM numbers WHERE i < $2)
-		INSERT INTO payouts (id, seller_id, bank_account_id, amount, fee, notes, mode, state, requested_at, status,
+		INSERT INTO payouts (id, seller_id, bank_account_id, amount, fee, notes, rail, state, requested_at, status,
 			arrive_at, processed_at, completed_at, tries, order_body, gateway_id, progress, utr, reason_code, reason, discrepancy, gateway)
 		SELECT 'pyt_0000' || substr(CAST(100000000 + i AS TEXT), 2) || CAST($3 AS TEXT), $1, a.id, 50000, 0, 'rent', 'IMPS', 'completed', i, 'completed',
 			i, i + 0, i, 0, '', 'pout_00000000000001', 'paid', 'HDFCN00000000001', '', '', '', 'sandbox'

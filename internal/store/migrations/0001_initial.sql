@@ -307,7 +307,7 @@ CREATE TABLE payouts (
   amount          BIGINT NOT NULL CHECK (amount > 0),
   fee             BIGINT NOT NULL CHECK (fee >= 0 AND fee < amount),
   notes           TEXT NOT NULL,
-  mode            TEXT NOT NULL,
+  rail            TEXT NOT NULL,
   state           TEXT NOT NULL,
   status          TEXT NOT NULL CHECK (status IN ('processing', 'completed', 'failed', 'cancelled')),
   requested_at    BIGINT NOT NULL,

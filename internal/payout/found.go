@@ -1,0 +1,86 @@
+package payout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"bursar/internal/gateway"
+	"bursar/internal/ledger"
+)
+
+// recordTransfer moves a waiting payout to the state that the gateway reports, and reports whether it did. seen is the payout as
+// read before the gateway was asked: one that has changed since stays as it is.
+func (s *Service) recordTransfer(ctx context.Context, seen Payout, r gateway.Report) (bool, error) {
+	return s.recordTransferIf(ctx, seen, r, ledger.ActorSystem, func(ChangeTx) error { return nil })
+}
+
+// recordTransferIf is recordTransfer in an actor's name, with what else is recorded in the same transaction.
+func (s *Service) recordTransferIf(ctx context.Context, seen Payout, r gateway.Report, actor string, also func(ChangeTx) error) (bool, error) {
+	var found Payout
+	moved, err := s.changeIn(ctx, ledger.Scope{Payout: string(seen.ID)}, actor, func(tx ChangeTx, p *Payout) error {
+		if _, differs := ledger.Differs(seen, *p); differs || p.State != Waiting {
+			return errRaced
+		}
+		p.foundAtGateway(r, s.o.Now())
+		found = *p
+		return also(tx)
+	})
+	if moved {
+		s.o.Logger.WarnContext(ctx, "waiting payout found at gateway", slog.String("payout_id", string(seen.ID)))
+		s.applyFound(ctx, found, r)
+	}
+	return moved, err
+}
+
+// foundAtGateway is how a payout that waited goes on whose transfer was made all the same.
+func (p *Payout) foundAtGateway(r gateway.Report, now time.Time) {
+	p.State, p.GatewayID, p.Progress = Submitted, r.GatewayID, r.Progress
+	p.ProcessedAt = r.MadeAt
+	p.ReasonCode, p.Reason = "found_at_gateway", "The payment gateway already had this transfer; our records were behind."
+	p.Tries, p.DueAt = 0, now.Truncate(time.Microsecond) // as it is stored, or it would seem rescheduled
+}
+
+// applyFound applies the gateway's report of a payout just found there. A failure is left to the
+// payout's next step, which asks again.
+func (s *Service) applyFound(ctx context.Context, p Payout, r gateway.Report) {
+	if _, err := s.applyReport(ctx, p, r); err != nil {
+		s.o.Logger.WarnContext(ctx, "report of payout found at gateway not applied",
+			slog.String("payout_id", string(p.ID)), slog.Any("error", err))
+	}
+}
+
+// mayBeSent reports whether the gateway may have a waiting payout: it was requested before this service started, so that one whose
+// database was newer may have sent it, or the gateway turned its order away and took it all the same.
+func (s *Service) mayBeSent(p Payout) bool {
+	return p.State == Waiting && (p.RequestedAt.Before(s.started) || !p.SentAt.IsZero())
+}
+
+// applyIfSent looks up a waiting payout that the gateway may have, before it is sent or its amount refunded. It returns true if the
+// gateway has it, also where the report was not applied because the row has changed since it was read.
+func (s *Service) applyIfSent(ctx context.Context, p Payout) (bool, error) {
+	if !s.mayBeSent(p) {
+		return false, nil
+	}
+	report, err := s.lookUp(ctx, p)
+	switch {
+	case errors.Is(err, gateway.ErrUnknownTransfer):
+		return false, nil
+	case cannotAsk(err) && s.o.Restored: // it may have been sent after the backup
+		return false, fmt.Errorf("payout %s: %w", p.ID, ErrRestored)
+	case cannotAsk(err) && p.SentAt.IsZero(): // never sent: a gateway without lookup never moves a sent payout back to waiting, see recordSubmission
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("ask the gateway whether payout %s was sent before: %w", p.ID, err)
+	default:
+		_, err := s.recordTransfer(ctx, p, report)
+		return err == nil, err
+	}
+}
+
+// cannotAsk reports whether the gateway finds no transfer by reference, or is not configured.
+func cannotAsk(err error) bool {
+	return errors.Is(err, gateway.ErrNotOffered) || errors.Is(err, gateway.ErrNotConfigured)
+}
