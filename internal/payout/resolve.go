@@ -70,10 +70,12 @@ func (s *Service) resend(ctx context.Context, g gateway.Gateway, seen Payout) er
 	if err == nil {
 		err = s.o.Beneficiaries.CheckPayable(ctx, seen.Seller, seen.BankAccountID, entries[0].Number)
 	}
-	if errors.Is(err, bank.ErrNotAccepted) {
+	switch {
+	case errors.Is(err, bank.ErrNotAccepted):
 		return s.retryOrReview(ctx, g, seen, seen.Tries+1, 0)
-	}
-	if err != nil {
+	case isTampered(err) && s.hasMovedOn(ctx, seen):
+		return nil // the row changed after it was read; the next step tries again
+	case err != nil:
 		return err
 	}
 	var sent Payout

@@ -177,7 +177,7 @@ func TestTamperedBalance_DeletedRow(t *testing.T) {
 // TestTamperedPayout_IsNotSent changes each of the columns that a payout was made with.
 func TestTamperedPayout_IsNotSent(t *testing.T) {
 	for column, to := range map[string]string{
-		"seller_id": "'usr_b'", "bank_account_id": "'bka_usr_b'", "amount": "amount + 100", "fee": "fee - 100", "notes": "'gift'", "mode": "'RTGS'",
+		"seller_id": "'usr_b'", "bank_account_id": "'bka_usr_b'", "amount": "amount + 100", "fee": "fee - 100", "notes": "'gift'", "rail": "'RTGS'",
 		"requested_at": "requested_at + 1", "arrive_at": "arrive_at - 1", "gateway_id": "'pout_other'", "reason": "'Asked by phone.'",
 	} {
 		t.Run(column, func(t *testing.T) {

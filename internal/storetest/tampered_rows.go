@@ -67,7 +67,7 @@ var hands = map[string]struct {
 		"seller_id": {"payouts-match-journal", "'usr_b'"}, "bank_account_id": {"payouts-match-journal", "'bka_usr_b'"},
 		"state": {"payouts-match-journal", "'returned'"}, "status": {"status-follows-state", "'failed'"},
 		"due_at": {schedules, ""}, "tries": {schedules, ""},
-	}, "id", "amount", "fee", "notes", "mode", "requested_at", "arrive_at", "sent_at", "processed_at", "completed_at", "ended_at", "order_body",
+	}, "id", "amount", "fee", "notes", "rail", "requested_at", "arrive_at", "sent_at", "processed_at", "completed_at", "ended_at", "order_body",
 		"gateway_id", "progress", "utr", "reason_code", "reason", "discrepancy", "gateway", "source")},
 	"bank_accounts": {"id = 'bka_usr_a'", "bank-accounts-match-journal", all("bank-accounts-match-journal", map[string]tamperedCell{
 		"seller_id": {"bank-accounts-match-journal", "'usr_c'"}, "is_current": {"bank-accounts-match-journal", "0"},
