@@ -34,15 +34,14 @@ func OpenDatastore(ctx context.Context, cfg config.Config) (b *Datastore, err er
 		return nil, err
 	}
 	undo.add(db.Close)
-	keys, err := openKeys(ctx, cfg, db, keyset.Open)
-	if err != nil {
+	b = &Datastore{cfg: cfg, db: db}
+	if b.keys, err = b.openKeys(ctx, keyset.Open); err != nil {
 		return nil, err
 	}
-	b = &Datastore{cfg: cfg, db: db, keys: keys}
 	if err := errors.Join(b.checkCurrency(ctx, cfg), b.checkKeys(ctx, cfg), b.nameIssuer(ctx, cfg)); err != nil {
 		return nil, err
 	}
-	db.UseKeys(keys) // after they were checked: entries with another key's MAC would never be believed again
+	db.UseKeys(b.keys) // after they were checked: entries with another key's MAC would never be believed again
 	return b, nil
 }
 
@@ -71,22 +70,14 @@ func Inspect(ctx context.Context, cfg config.Config) (*Datastore, error) {
 // OpenKeys opens the key set of a datastore that was opened to be inspected. It makes none, and refuses one that the database
 // was not written with.
 func (b *Datastore) OpenKeys(ctx context.Context) error {
-	keys, err := openKeys(ctx, b.cfg, b.db, keyset.OpenExisting)
-	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("there is no key set at %s; set BURSAR_KEYS_FILE to its file, or BURSAR_KEYS to the key set itself", b.cfg.KeysFile)
+	keys, err := b.openKeys(ctx, keyset.OpenExisting)
+	if err == nil {
+		err = b.checkWrittenWith(ctx, keys)
 	}
-	if err != nil {
-		return err
+	if err == nil {
+		b.keys = keys
 	}
-	pinned, isPinned, err := b.db.KeySet().PinnedFingerprint(ctx)
-	if err != nil {
-		return err
-	}
-	if isPinned && pinned != keys.Fingerprint() {
-		return wrongKeys(b.cfg, keys)
-	}
-	b.keys = keys
-	return nil
+	return err
 }
 
 // DB is the database.
@@ -179,17 +170,33 @@ func (b *Datastore) checkCurrency(ctx context.Context, cfg config.Config) error 
 
 const restoreCurrency = `restore the row "currency" of the table settings from a backup`
 
-// openKeys opens the key set where it is kept. open says what happens where there is none.
-func openKeys(ctx context.Context, cfg config.Config, db *store.DB, open func(context.Context, keyset.Source) (*keyset.Set, error)) (*keyset.Set, error) {
+// openKeys opens the key set where it is kept. open says what happens where there is none. A database that was written with a key
+// set gets no other one.
+func (b *Datastore) openKeys(ctx context.Context, open func(context.Context, keyset.Source) (*keyset.Set, error)) (*keyset.Set, error) {
+	cfg := b.cfg
 	if cfg.Keys != "" {
 		return keyset.FromJSON([]byte(cfg.Keys))
 	}
-	if cfg.KeysFile != "" {
-		return open(ctx, keyset.File(cfg.KeysFile))
+	_, isWritten, err := b.db.KeySet().PinnedFingerprint(ctx)
+	if err == nil && !isWritten {
+		isWritten, err = b.db.HoldsRecords(ctx)
 	}
-	keys, err := open(ctx, db.KeySet())
+	if err != nil {
+		return nil, err
+	}
+	if isWritten {
+		open = keyset.OpenExisting
+	}
+	if cfg.KeysFile != "" {
+		keys, err := open(ctx, keyset.File(cfg.KeysFile))
+		if errors.Is(err, fs.ErrNotExist) {
+			err = fmt.Errorf("there is no key set at %s, and the database %s was written with one; set BURSAR_KEYS_FILE to its file, or BURSAR_KEYS to the key set itself", cfg.KeysFile, cfg.Database)
+		}
+		return keys, err
+	}
+	keys, err := open(ctx, b.db.KeySet())
 	if errors.Is(err, fs.ErrNotExist) { // it was taken out of the database
-		return openOwnKeys(ctx, cfg, db)
+		return openOwnKeys(ctx, cfg, b.db)
 	}
 	return keys, err
 }
@@ -231,11 +238,35 @@ func (b *Datastore) KeepsKeys() bool {
 
 // checkKeys pins the key set: bank account numbers are encrypted with it.
 func (b *Datastore) checkKeys(ctx context.Context, cfg config.Config) error {
+	if err := b.checkWrittenWith(ctx, b.keys); err != nil {
+		return err
+	}
 	pinned, err := b.db.KeySet().PinFingerprint(ctx, b.keys.Fingerprint())
 	if err == nil && pinned != b.keys.Fingerprint() {
 		err = wrongKeys(cfg, b.keys)
 	}
 	return err
+}
+
+// checkWrittenWith refuses a key set that the database was not written with. Nothing authenticates the pinned fingerprint, so the
+// journals tell whether that was changed.
+func (b *Datastore) checkWrittenWith(ctx context.Context, keys *keyset.Set) error {
+	pinned, isPinned, err := b.db.KeySet().PinnedFingerprint(ctx)
+	if err != nil || pinned == keys.Fingerprint() {
+		return err
+	}
+	written, hasJournals, err := b.db.WrittenWith(ctx, keys)
+	switch {
+	case err != nil:
+		return err
+	case !isPinned && (written || !hasJournals):
+		return nil
+	case written:
+		return fmt.Errorf("the database %s was written with this key set (%s), and the row \"key_set\" of its table settings says otherwise: that row was changed outside Bursar; "+
+			"delete the row, start again, and run \"bursar audit\" to see what else was changed", b.cfg.Database, placeOf(keys))
+	default:
+		return wrongKeys(b.cfg, keys)
+	}
 }
 
 func wrongKeys(cfg config.Config, keys *keyset.Set) error {

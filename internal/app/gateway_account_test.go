@@ -1,14 +1,68 @@
 package app
 
 import (
+	"errors"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"bursar/internal/config"
+	"bursar/internal/keyset"
+	"bursar/internal/ledger"
 	"bursar/internal/money"
+	"bursar/internal/store"
 	"bursar/internal/storetest"
 )
+
+// TestKeySetOfADatabase changes and deletes the record of which key set a database was written with.
+func TestKeySetOfADatabase(t *testing.T) {
+	inr, err := money.ParseCurrency("INR")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	keys := filepath.Join(dir, "keys.json")
+	open := func() error {
+		datastore, err := OpenDatastore(t.Context(), config.Config{
+			Currency: inr, DataDir: dir, BaseURL: "https://pay.example", Database: config.Database{SQLite: filepath.Join(dir, "bursar.db")}, KeysFile: keys,
+		})
+		if err != nil {
+			return err
+		}
+		err = datastore.db.Update(t.Context(), func(tx *store.Tx) error {
+			_, err := tx.Append(t.Context(), ledger.Posting{Owner: "usr_1", At: time.Now(), Type: ledger.SaleRecorded, Subject: "sale:1", Actor: ledger.ActorSystem, Data: "{}", Moved: ledger.Sale(100)})
+			return err
+		})
+		return errors.Join(err, datastore.Close())
+	}
+	want := func(name, problem string) {
+		t.Helper()
+		if err := open(); err == nil && problem != "" || err != nil && (problem == "" || !strings.Contains(err.Error(), problem)) {
+			t.Errorf("%s: %v, want %q", name, err, problem)
+		}
+	}
+	place := storetest.Place{Path: filepath.Join(dir, "bursar.db")}
+	want("a new database", "")
+	place.ByHand(t, `UPDATE settings SET value = 'mine' WHERE name = 'key_set'`)
+	want("another fingerprint", "that row was changed outside Bursar; delete the row")
+	place.ByHand(t, `DELETE FROM settings WHERE name = 'key_set'`)
+	own := keys
+	keys = filepath.Join(dir, "nowhere.json")
+	want("no fingerprint, and no key set", "there is no key set at")
+	if _, err := os.Stat(keys); err == nil {
+		t.Error("a key set was made")
+	}
+	if _, err := keyset.Open(t.Context(), keyset.File(keys)); err != nil {
+		t.Fatal(err)
+	}
+	want("no fingerprint, and another key set", "is not the one that the database")
+	keys = own
+	want("no fingerprint, and its own key set", "")
+	keys = filepath.Join(dir, "nowhere.json")
+	want("another key set", "is not the one that the database")
+}
 
 // TestCheckGatewayAccount changes the account that a gateway pays from, while a payout is under way that was sent from it and afterwards.
 func TestCheckGatewayAccount(t *testing.T) {

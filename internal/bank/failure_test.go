@@ -53,8 +53,9 @@ func TestStore_FailureIsNotSwallowed(t *testing.T) {
 			if _, err := h.service.Resolve(t.Context(), ada, a.ID, true, ""); err != nil {
 				t.Fatal(err)
 			}
+			asked := h.asked("usr_asha")
 			return func() error {
-				name, err := h.service.Beneficiary(t.Context(), "usr_asha", a.ID, "double", 1)
+				name, err := h.service.Beneficiary(t.Context(), "usr_asha", a.ID, "double", asked)
 				if err == nil && name != "fa_"+string(a.ID) {
 					err = errors.New("another name: " + name)
 				}

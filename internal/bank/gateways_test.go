@@ -40,7 +40,7 @@ func TestBeneficiary_BelongsToOneGateway(t *testing.T) {
 	}
 	h.open()
 	for range 2 {
-		if to, err := h.service.Beneficiary(t.Context(), a.Seller, a.ID, "another", 1); err != nil || to != "fa_"+string(a.ID) || len(other.registered) == 0 {
+		if to, err := h.service.Beneficiary(t.Context(), a.Seller, a.ID, "another", h.asked(a.Seller)); err != nil || to != "fa_"+string(a.ID) || len(other.registered) == 0 {
 			t.Errorf("at another gateway it is %q, %v; that was told of %d accounts", to, err, len(other.registered))
 		}
 	}
@@ -48,10 +48,10 @@ func TestBeneficiary_BelongsToOneGateway(t *testing.T) {
 		t.Errorf("the account's name is %q's now", got.Gateway)
 	}
 	registered := len(h.gateway.registered)
-	if _, err := h.service.Beneficiary(t.Context(), a.Seller, a.ID, "double", 1); err != nil || len(h.gateway.registered) != registered {
+	if _, err := h.service.Beneficiary(t.Context(), a.Seller, a.ID, "double", h.asked(a.Seller)); err != nil || len(h.gateway.registered) != registered {
 		t.Errorf("the first gateway was told again: %v", err)
 	}
-	if _, err := h.service.Beneficiary(t.Context(), a.Seller, a.ID, "gone", 1); !errors.Is(err, gateway.ErrNotConfigured) {
+	if _, err := h.service.Beneficiary(t.Context(), a.Seller, a.ID, "gone", h.asked(a.Seller)); !errors.Is(err, gateway.ErrNotConfigured) {
 		t.Errorf("at a gateway that is not configured: %v", err)
 	}
 	next := h.register(bank.Registration{Seller: "usr_ravi", Holder: "Ravi Kumar", Number: mustNumber(t, "50100123456711"), IFSC: "HDFC0000053"})
@@ -102,7 +102,7 @@ func TestGateway_ChangedByHand(t *testing.T) {
 	a := h.register(h.ashas())
 	h.mustStep()
 	h.place.ByHand(t, `UPDATE bank_accounts SET gateway = 'another'`)
-	if to, err := h.service.Beneficiary(t.Context(), a.Seller, a.ID, "double", 1); err == nil {
+	if to, err := h.service.Beneficiary(t.Context(), a.Seller, a.ID, "double", h.asked(a.Seller)); err == nil {
 		t.Errorf("it is paid to %q", to)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -215,7 +216,7 @@ func (s *Service) replace(ctx context.Context, tx Tx, r Registration, draft Acco
 	if err != nil && !errors.Is(err, ErrNone) {
 		return Account{}, err
 	}
-	same, known, tampered, err := s.same(ctx, tx, current, r)
+	same, tampered, err := s.same(ctx, tx, current, r)
 	switch {
 	case err != nil:
 		return Account{}, err
@@ -257,12 +258,8 @@ func (s *Service) replace(ctx context.Context, tx Tx, r Registration, draft Acco
 		return Account{}, err
 	}
 	by := r.by()
-	if known {
-		former := current
-		former.Current = false
-		if err := record(ctx, tx, current, former, by, draft.CreatedAt); err != nil {
-			return Account{}, err
-		}
+	if err := s.endCurrent(ctx, tx, draft, by); err != nil {
+		return Account{}, err
 	}
 	if err := record(ctx, tx, Account{ID: draft.ID}, draft, by, draft.CreatedAt); err != nil {
 		return Account{}, err
@@ -282,6 +279,34 @@ func (s *Service) replace(ctx context.Context, tx Tx, r Registration, draft Acco
 	return draft, err
 }
 
+// maxFormer bounds how many accounts are looked through for the current one: a seller may have registered ten a day for years.
+const maxFormer = 100
+
+// endCurrent records that the account that the seller's journal has as the current one is not any more, whether or not its row says so:
+// an attacker may have hidden the row for the moment, to put it back later.
+func (s *Service) endCurrent(ctx context.Context, tx Tx, draft Account, by string) error {
+	added, err := tx.AccountsAdded(ctx, draft.Seller)
+	for _, e := range slices.Backward(added[max(0, len(added)-maxFormer):]) {
+		var entries []ledger.Entry
+		if entries, err = tx.EntriesAbout(ctx, draft.Seller, e.Subject); err != nil {
+			break
+		}
+		was, failed := Fold(ID(e.Subject), entries)
+		if failed != nil {
+			return failed
+		}
+		if was.Current {
+			former := was
+			former.Current = false
+			return record(ctx, tx, was, former, by, draft.CreatedAt)
+		}
+	}
+	if errors.Is(err, ledger.ErrTampered) { // no payout goes to an account that the journal has a later one than, see checkAsked
+		return nil
+	}
+	return err
+}
+
 // hold puts the seller's payouts on hold, and returns until when. stands is until when they are.
 func (s *Service) hold(ctx context.Context, tx Tx, is Account, by string, stands time.Time) (time.Time, error) {
 	if s.o.CoolDown == 0 {
@@ -298,23 +323,21 @@ func (s *Service) hold(ctx context.Context, tx Tx, is Account, by string, stands
 }
 
 // same reports whether a registration is of the account that is there. A rejected account is given
-// another chance, unless it is imported again, and so is one that was tampered with. known says that the seller's journal tells
-// of the account: one that was moved from another seller in the database is not. tampered says that the row is not what the
+// another chance, unless it is imported again, and so is one that was tampered with. tampered says that the row is not what the
 // journal says.
-func (s *Service) same(ctx context.Context, tx Tx, current Account, r Registration) (same, known, tampered bool, err error) {
+func (s *Service) same(ctx context.Context, tx Tx, current Account, r Registration) (same, tampered bool, err error) {
 	if current.ID == "" {
-		return false, false, false, nil
+		return false, false, nil
 	}
-	entries, err := check(ctx, tx, current)
-	known = len(entries) > 0
+	_, err = check(ctx, tx, current)
 	switch {
 	case errors.Is(err, ledger.ErrTampered):
-		return false, known, true, nil
+		return false, true, nil
 	case err != nil:
-		return false, known, false, err
+		return false, false, err
 	case current.Status == StatusRejected && !r.imported || current.Holder != r.Holder || current.IFSC != r.IFSC || current.Last4 != r.Number.Last4():
-		return false, known, false, nil
+		return false, false, nil
 	}
 	number, err := current.open(s.o.Keys)
-	return err == nil && number == r.Number, known, false, err
+	return err == nil && number == r.Number, false, err
 }

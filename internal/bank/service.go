@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"bursar/internal/fault"
@@ -119,7 +120,39 @@ func (s *Service) payable(ctx context.Context, seller string, id ID, requested i
 		last := entries[len(entries)-1].Number
 		err = s.o.Store.CheckNewest(ctx, a.Seller, last, max(last, requested))
 	}
+	if err == nil {
+		err = s.checkAsked(ctx, a, entries, requested)
+	}
 	return a, err
+}
+
+// checkAsked fails with [ledger.ErrTampered] unless the seller's journal says that the account was the current one, and verified, when
+// the entry requested asked for a payout: an attacker may have put back the row of a former one for that moment.
+func (s *Service) checkAsked(ctx context.Context, a Account, entries []ledger.Entry, requested int64) error {
+	before := slices.IndexFunc(entries, func(e ledger.Entry) bool { return e.Number > requested })
+	if before < 0 {
+		before = len(entries)
+	}
+	asked, err := Fold(a.ID, entries[:before])
+	if err != nil {
+		return err
+	}
+	added, err := s.o.Store.AccountsAdded(ctx, a.Seller)
+	if err != nil {
+		return err
+	}
+	current := ID("")
+	for _, e := range added {
+		if first, err := Fold(ID(e.Subject), []ledger.Entry{e}); err != nil {
+			return err
+		} else if first.Current && e.Number < requested {
+			current = first.ID
+		}
+	}
+	if !asked.Current || asked.Status != StatusVerified || current != a.ID {
+		return ledger.ErrTampered.Because(fmt.Errorf("bank account %s was not the current one when entry %d of %s asked for a payout", a.ID, requested, a.Seller))
+	}
+	return nil
 }
 
 // beneficiaryOf is a gateway's name of a trusted account, which it registers there if need be. One name is

@@ -179,6 +179,19 @@ func (h *fixture) ashas() bank.Registration {
 	return bank.Registration{Seller: "usr_asha", Holder: "Asha Desai", Number: mustNumber(h.t, "50100123456789"), IFSC: "HDFC0000053"}
 }
 
+// asked is the number of an entry that would have asked for a payout just now.
+func (h *fixture) asked(seller string) int64 {
+	h.t.Helper()
+	entries, err := h.db.Entries(h.t.Context(), seller, 0, 1)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	if len(entries) == 0 {
+		return 1
+	}
+	return entries[0].Number
+}
+
 func (h *fixture) register(r bank.Registration) bank.Account {
 	h.t.Helper()
 	a, err := h.service.Register(h.t.Context(), r)
@@ -529,19 +542,19 @@ func TestStep_AlreadyVerified_AsksNothing(t *testing.T) {
 func TestBeneficiary(t *testing.T) {
 	h := newFixture(t, pending())
 	a := h.register(h.ashas())
-	if to, err := h.service.Beneficiary(t.Context(), a.Seller, a.ID, "double", 1); !errors.Is(err, bank.ErrNotAccepted) {
+	if to, err := h.service.Beneficiary(t.Context(), a.Seller, a.ID, "double", h.asked(a.Seller)); !errors.Is(err, bank.ErrNotAccepted) {
 		t.Errorf("an account that nobody has accepted is paid to %q, %v", to, err)
 	}
 	if _, err := h.service.Resolve(t.Context(), ada, a.ID, true, ""); err != nil {
 		t.Fatal(err)
 	}
 	h.gateway.beneficiaryErr = errors.New("down")
-	if _, err := h.service.Beneficiary(t.Context(), a.Seller, a.ID, "double", 1); !errors.Is(err, h.gateway.beneficiaryErr) {
+	if _, err := h.service.Beneficiary(t.Context(), a.Seller, a.ID, "double", h.asked(a.Seller)); !errors.Is(err, h.gateway.beneficiaryErr) {
 		t.Errorf("err = %v, want the gateway's", err)
 	}
 	h.gateway.beneficiaryErr = nil
 	for range 2 {
-		got, err := h.service.Beneficiary(t.Context(), a.Seller, a.ID, "double", 1)
+		got, err := h.service.Beneficiary(t.Context(), a.Seller, a.ID, "double", h.asked(a.Seller))
 		if want := "fa_" + string(a.ID); got != want || err != nil {
 			t.Errorf("Beneficiary = %q, %v; want %q", got, err, want)
 		}
@@ -549,7 +562,7 @@ func TestBeneficiary(t *testing.T) {
 	if diff := cmp.Diff([]string{"50100123456789", "50100123456789"}, h.gateway.registered); diff != "" {
 		t.Errorf("numbers made known: one that failed and one for good (-want +got):\n%s", diff)
 	}
-	if _, err := h.service.Beneficiary(t.Context(), "usr_nobody", "bka_nobody", "double", 1); !errors.Is(err, bank.ErrNone) {
+	if _, err := h.service.Beneficiary(t.Context(), "usr_nobody", "bka_nobody", "double", h.asked("usr_nobody")); !errors.Is(err, bank.ErrNone) {
 		t.Errorf("of no account: err = %v, want ErrNone", err)
 	}
 	err := h.db.Auth().InTx(t.Context(), func(tx auth.Tx) error {
@@ -558,7 +571,7 @@ func TestBeneficiary(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.service.Beneficiary(t.Context(), a.Seller, a.ID, "double", 1); !errors.Is(err, bank.ErrNotAccepted) {
+	if _, err := h.service.Beneficiary(t.Context(), a.Seller, a.ID, "double", h.asked(a.Seller)); !errors.Is(err, bank.ErrNotAccepted) {
 		t.Errorf("of a rejected account: err = %v, want ErrNotAccepted", err)
 	}
 }
@@ -599,7 +612,7 @@ func TestBeneficiary_CopiedEncryptedNumber_Refused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.service.Beneficiary(t.Context(), stolen.Seller, stolen.ID, "double", 1); err == nil || len(h.gateway.registered) > 0 {
+	if _, err := h.service.Beneficiary(t.Context(), stolen.Seller, stolen.ID, "double", h.asked(stolen.Seller)); err == nil || len(h.gateway.registered) > 0 {
 		t.Error("an encrypted number was opened in another row")
 	}
 }

@@ -23,7 +23,7 @@ func TestBeneficiary_NamedByHandMeanwhile_NotPaid(t *testing.T) {
 		h.gateway.told = nil
 		h.place.ByHand(t, `UPDATE bank_accounts SET beneficiary = 'fa_ravi', gateway = 'double'`)
 	}
-	if to, err := h.service.Beneficiary(t.Context(), a.Seller, a.ID, "double", 1); !errors.Is(err, ledger.ErrTampered) {
+	if to, err := h.service.Beneficiary(t.Context(), a.Seller, a.ID, "double", h.asked(a.Seller)); !errors.Is(err, ledger.ErrTampered) {
 		t.Errorf("it is paid to %q, %v", to, err)
 	}
 }
@@ -34,7 +34,7 @@ func TestBeneficiary_RejectedByHand_IsTampered(t *testing.T) {
 	a := h.register(h.ashas())
 	h.mustStep()
 	h.place.ByHand(t, `UPDATE bank_accounts SET status = 'rejected'`)
-	_, err := h.service.Beneficiary(t.Context(), a.Seller, a.ID, "double", 1)
+	_, err := h.service.Beneficiary(t.Context(), a.Seller, a.ID, "double", h.asked(a.Seller))
 	if f := fault.From(err); !errors.Is(err, ledger.ErrTampered) || f != nil && f.Kind == fault.Refused {
 		t.Errorf("it is answered with %v", err)
 	}

@@ -38,7 +38,7 @@ func (h *fixture) wantIntact(id bank.ID, want bool) {
 // wantPaid checks whether the account is paid, or refused as tampered with.
 func (h *fixture) wantPaid(id bank.ID, want bool) {
 	h.t.Helper()
-	to, err := h.service.Beneficiary(h.t.Context(), "usr_asha", id, "double", 1)
+	to, err := h.service.Beneficiary(h.t.Context(), "usr_asha", id, "double", h.asked("usr_asha"))
 	if want && (err != nil || to != "fa_"+string(id)) || !want && !errors.Is(err, ledger.ErrTampered) {
 		h.t.Errorf("it is paid to %q, %v; want it paid: %t", to, err, want)
 	}
@@ -51,7 +51,7 @@ func TestLentAccount_IsNotPaid(t *testing.T) {
 	a := h.register(h.ashas())
 	h.mustStep()
 	h.wantPaid(a.ID, true)
-	if to, err := h.service.Beneficiary(t.Context(), "usr_ravi", a.ID, "double", 1); !errors.Is(err, ledger.ErrTampered) {
+	if to, err := h.service.Beneficiary(t.Context(), "usr_ravi", a.ID, "double", h.asked("usr_ravi")); !errors.Is(err, ledger.ErrTampered) {
 		t.Errorf("it is paid to %q, %v", to, err)
 	}
 }
@@ -109,7 +109,7 @@ func TestTamperedAccount_IsNotPaid(t *testing.T) {
 				t.Errorf("it is accepted: %v", err)
 			}
 			h.place.ByHand(t, `UPDATE bank_accounts SET status = 'review', is_current = 1`)
-			if to, err := h.service.Beneficiary(t.Context(), a.Seller, a.ID, "double", 1); err == nil {
+			if to, err := h.service.Beneficiary(t.Context(), a.Seller, a.ID, "double", h.asked(a.Seller)); err == nil {
 				t.Errorf("it is paid to %q once it is not accepted any more", to)
 			}
 		})
@@ -263,7 +263,7 @@ func TestTakeOver_AccountAcceptedByHand(t *testing.T) {
 	rejected := func() {
 		t.Helper()
 		h.wantIntact(a.ID, true)
-		if _, err := h.service.Beneficiary(t.Context(), a.Seller, a.ID, "double", 1); !errors.Is(err, bank.ErrNotAccepted) {
+		if _, err := h.service.Beneficiary(t.Context(), a.Seller, a.ID, "double", h.asked(a.Seller)); !errors.Is(err, bank.ErrNotAccepted) {
 			t.Errorf("it is paid: %v", err)
 		}
 		if _, err := h.service.Resolve(t.Context(), ada, a.ID, true, ""); !errors.Is(err, bank.ErrDecided) {

@@ -104,7 +104,7 @@ func (s *Service) RefundableFrom(ctx context.Context, id ID) (time.Time, error) 
 			return e.At.Add(s.o.Lease + s.o.GracePeriod), nil
 		}
 	}
-	return time.Time{}, fmt.Errorf("payout %s is in review, and its history does not say since when", id)
+	return time.Time{}, ErrPayoutTampered.Because(fmt.Errorf("payout %s is in review, and its history does not say since when", id))
 }
 
 // codeRefunded marks a payout that was never made, by the gateway's word and an admin's.

@@ -66,16 +66,11 @@ func (s *Service) resolve(ctx context.Context, g gateway.Gateway, p Payout) erro
 // payout that has ended meanwhile is never sent, nor one whose seller's payouts are frozen or whose bank account is rejected by now. No
 // refusal is final: the gateway may have taken the first order.
 func (s *Service) resend(ctx context.Context, g gateway.Gateway, seen Payout) error {
-	entries, err := check(ctx, s.o.Store, seen)
-	if err == nil {
-		err = s.o.Beneficiaries.CheckPayable(ctx, seen.Seller, seen.BankAccountID, entries[0].Number)
-	}
-	switch {
-	case errors.Is(err, bank.ErrNotAccepted):
+	err := s.checkPayable(ctx, seen)
+	if errors.Is(err, bank.ErrNotAccepted) {
 		return s.retryOrReview(ctx, g, seen, seen.Tries+1, 0)
-	case isTampered(err) && s.hasMovedOn(ctx, seen):
-		return nil // the row changed after it was read; the next step tries again
-	case err != nil:
+	}
+	if err != nil {
 		return err
 	}
 	var sent Payout
@@ -111,6 +106,23 @@ func (s *Service) resend(ctx context.Context, g gateway.Gateway, seen Payout) er
 	}
 	return errors.Join(s.retryOrReview(ctx, g, sent, sent.Tries, answer.RetryAfter),
 		fmt.Errorf("payout %s was sent again and is still unknown: %s: %s", sent.ID, answer.ReasonCode, answer.Reason))
+}
+
+// checkPayable fails unless the bank account that the journal has of the payout may still be paid, and the newest entries of its
+// seller are all there.
+func (s *Service) checkPayable(ctx context.Context, seen Payout) error {
+	entries, err := s.o.Store.EntriesAbout(ctx, seen.Seller, string(seen.ID))
+	if err == nil && len(entries) == 0 {
+		err = ledger.ErrTampered
+	}
+	if err != nil {
+		return err
+	}
+	asked, err := Fold(seen.ID, entries)
+	if err != nil {
+		return err
+	}
+	return s.o.Beneficiaries.CheckPayable(ctx, asked.Seller, asked.BankAccountID, entries[0].Number)
 }
 
 // retryOrReview sets the next attempt after so many tries, or moves the payout to manual review when the key has expired.

@@ -334,6 +334,61 @@ func TestTakenOver_HiddenByHand(t *testing.T) {
 	}
 }
 
+// TestFormerAccount_PutBackForARequest_IsNotPaid has the row of a replaced account put back while its seller requests a payout, or
+// hidden while it is replaced.
+func TestFormerAccount_PutBackForARequest_IsNotPaid(t *testing.T) {
+	const (
+		former  = `UPDATE bank_accounts SET is_current = 0, mac = '' WHERE id <> 'bka_usr_a' AND seller_id = 'usr_a'; UPDATE bank_accounts SET is_current = 1, mac = (SELECT mac FROM kept_bank_accounts WHERE id = 'bka_usr_a') WHERE id = 'bka_usr_a'`
+		current = `UPDATE bank_accounts SET is_current = 0, mac = '' WHERE id = 'bka_usr_a'; UPDATE bank_accounts SET is_current = 1 WHERE id <> 'bka_usr_a' AND seller_id = 'usr_a'`
+	)
+	for name, tt := range map[string]struct{ hide, show string }{
+		"put back, and undone":      {"", current},
+		"put back":                  {"", ""},
+		"hidden while it was ended": {`UPDATE bank_accounts SET is_current = 0 WHERE id = 'bka_usr_a'`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStory(t)
+			s.useBank(t)
+			s.keep("bank_accounts")
+			if tt.hide != "" {
+				s.place.ByHand(t, tt.hide)
+			}
+			number, err := bank.ParseNumber("50100234567777")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.gateway.bank.Register(t.Context(), bank.Registration{Seller: "usr_a", Holder: "Asha Rao", Number: number, IFSC: "HDFC0000053"}); err != nil {
+				t.Fatal(err)
+			}
+			s.place.ByHand(t, former)
+			asked := s.request("usr_a", 70_000)
+			if tt.show != "" {
+				s.place.ByHand(t, tt.show)
+			}
+			s.later(windowOver)
+			if tt.show == "" { // what a repair does
+				s.place.ByHand(t, current)
+				for _, id := range []payout.ID{s.id, asked.ID} {
+					if err := s.payouts.ResolveDiscrepancy(t.Context(), ada, id, payout.TamperedNote); err != nil {
+						t.Fatal(err)
+					}
+				}
+				s.later(time.Hour)
+			}
+			s.wantState(payout.Submitted) // that was requested before
+			p, err := s.db.Payout(t.Context(), asked.ID)
+			if err != nil || p.State != payout.Waiting || !p.IsTampered() || s.gateway.transfers[string(asked.ID)] != nil {
+				t.Errorf("the payout is %+v, %v", p, err)
+			}
+			s.wantViolated("payouts-go-to-current-accounts", "gateway-agrees")
+			if _, _, err := s.payouts.Cancel(t.Context(), payout.Caller{User: "usr_a"}, asked.ID, ""); err != nil {
+				t.Error(err)
+			}
+			s.wantAvailable(afterReserve)
+		})
+	}
+}
+
 // TestTakenOver_IsNotPaid has another person take the seller over while the service tells the gateway of the bank account, or once the
 // answer to the order is lost. The account was the current one until then, or had been replaced.
 func TestTakenOver_IsNotPaid(t *testing.T) {

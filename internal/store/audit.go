@@ -209,7 +209,8 @@ func (db *DB) Audit(ctx context.Context, keys AuditKeys) (ledger.Report, error) 
 	} {
 		a.each(query, func(rows *row) { rows.Scan(n) })
 	}
-	r.Findings = append(r.Findings, a.journals(), a.payouts(), a.sales())
+	r.Findings = append(r.Findings, a.journals()...)
+	r.Findings = append(r.Findings, a.payouts(), a.sales())
 	r.Findings = append(r.Findings, a.bankAccounts()...)
 	r.Findings = append(r.Findings, a.people(), a.factors(), a.sessions(), a.serviceKeys(), a.webhookEndpoints())
 	for _, i := range invariants {

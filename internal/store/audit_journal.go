@@ -2,9 +2,11 @@ package store
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"bursar/internal/bank"
 	"bursar/internal/ledger"
@@ -31,12 +33,16 @@ var selectJournals = `SELECT ` + entryColumns + `, 0 AS what FROM entries
 
 // journals follows each journal from its first entry, and holds it against the row of totals and the checkpoints. After a
 // break it goes on with what is there, so that each break is reported once.
-func (a *auditor) journals() ledger.Finding {
+func (a *auditor) journals() []ledger.Finding {
 	f := ledger.Finding{
 		Name:    "journals-are-whole",
 		Promise: "Each journal's entries are numbered without a gap, follow on each other in hash and totals, were written by the service, and lead to the owner's balance and to what checkpoints hold.",
 	}
-	w := journalWalk{a: a, f: &f, ended: true}
+	accounts := ledger.Finding{
+		Name:    "payouts-go-to-current-accounts",
+		Promise: "Each payout was requested to the bank account that was its seller's current one then.",
+	}
+	w := journalWalk{a: a, f: &f, accounts: &accounts, ended: true}
 	a.all(selectJournals, func(r *row) {
 		var what int
 		e, tampered := scanEntry(r, &what)
@@ -63,7 +69,7 @@ func (a *auditor) journals() ledger.Finding {
 		r.Scan(&w.at.Owner)
 		w.broken(restoreJournal, "there are payouts, sales or bank accounts, and no entries")
 	})
-	return f
+	return []ledger.Finding{f, accounts}
 }
 
 // journalWalk follows one journal after another.
@@ -71,6 +77,9 @@ type journalWalk struct {
 	a  *auditor
 	f  *ledger.Finding
 	at ledger.Head // where the journal stands so far
+	// account is the seller's current bank account so far, and accounts the finding about it.
+	account  string
+	accounts *ledger.Finding
 	// sales are those that were recorded so far.
 	sales ledger.Sales
 	// ended says that the row of totals was seen, and noted that an entry behind it was told of.
@@ -85,7 +94,7 @@ func (w *journalWalk) begin(owner string) {
 	if w.at.Owner != "" && !w.ended && !w.noted {
 		w.broken(w.advice(), "there are entries up to number %d, and the row of the balance is missing", w.at.Number)
 	}
-	*w = journalWalk{a: w.a, f: w.f, at: ledger.NewHead(owner), sales: ledger.Sales{}}
+	*w = journalWalk{a: w.a, f: w.f, accounts: w.accounts, at: ledger.NewHead(owner), sales: ledger.Sales{}}
 }
 
 func (w *journalWalk) advice() string {
@@ -124,6 +133,33 @@ func (w *journalWalk) entry(e ledger.Entry) {
 		w.noted = true
 	}
 	w.at = next
+	w.bankAccount(e)
+}
+
+// bankAccount notes which bank account is the current one after an entry, and a payout that was requested to another one: an attacker
+// put back the row of a former account for that moment.
+func (w *journalWalk) bankAccount(e ledger.Entry) {
+	isPayout := e.Type == ledger.PayoutRequested
+	if !isPayout && !strings.HasPrefix(e.Subject, "bka_") {
+		return
+	}
+	var says struct {
+		Current *bool  `json:"current"`
+		Account string `json:"bankAccount"`
+	}
+	if json.Unmarshal([]byte(e.Data), &says) != nil { // that the entry was changed is another finding
+		return
+	}
+	switch {
+	case isPayout && says.Account != w.account && !w.torn:
+		note(w.accounts, ledger.Violation{Seller: e.Owner, Subject: e.Subject, Problem: fmt.Sprintf(
+			"entry %d requested it to bank account %s, which was not the current one", e.Number, says.Account)}, lookForPayout)
+	case isPayout || says.Current == nil:
+	case *says.Current:
+		w.account = e.Subject
+	case e.Subject == w.account:
+		w.account = ""
+	}
 }
 
 // totals holds the row of totals against the journal.

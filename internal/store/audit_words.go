@@ -18,6 +18,7 @@ const (
 	restoreJournal = "Restore the journal from a backup (docs/tampering.md)"
 	// What was kept elsewhere tells whether the journals are what they were.
 	restoreCheckpoints = "Restore the checkpoints from a backup, and compare with what was kept elsewhere: \"bursar audit --kept\""
+	lookForPayout      = "Cancel it if it was not sent; otherwise find out who was paid, and who changed the database"
 	lookInInbox        = "Look at it in the admin's inbox and decide there"
 )
 

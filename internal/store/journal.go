@@ -237,6 +237,34 @@ func (tx *Tx) EntriesAbout(ctx context.Context, owner, subject string) ([]ledger
 	})
 }
 
+// WrittenWith reports whether the service wrote one of some journals with these keys, and whether there are any.
+func (db *DB) WrittenWith(ctx context.Context, keys ledger.Keys) (written, hasJournals bool, err error) {
+	err = db.query(ctx, `SELECT `+headColumns+` FROM journals LIMIT 20`, func(r *row) {
+		var head ledger.Head
+		r.Scan(headFields.dest(&head)...)
+		hasJournals = true
+		written = written || head.Check(keys) == nil
+	})
+	return written, hasJournals, err
+}
+
+const accountsAdded = ` WHERE e.owner = $1 AND e.type = 'bank_account.added' ORDER BY e.number`
+
+// AccountsAdded lists the entries that added an owner's bank accounts, oldest first. It fails with [ledger.ErrTampered] if the
+// service did not write all of them.
+func (db *DB) AccountsAdded(ctx context.Context, owner string) ([]ledger.Entry, error) {
+	return db.signer.checkedEntries(func(scan func(*row)) error {
+		return db.query(ctx, entriesAboutColumns+accountsAdded, scan, owner)
+	})
+}
+
+// AccountsAdded is [DB.AccountsAdded] as the transaction sees it.
+func (tx *Tx) AccountsAdded(ctx context.Context, owner string) ([]ledger.Entry, error) {
+	return tx.signer.checkedEntries(func(scan func(*row)) error {
+		return tx.each(ctx, entriesAboutColumns+accountsAdded, []any{owner}, scan)
+	})
+}
+
 // entriesAboutPage is a page of entriesAbout, newest first.
 var entriesAboutPage = entriesAboutColumns + ` WHERE e.subject = $1 AND e.owner >= $2 AND e.owner <= $2 AND e.number < $3 ORDER BY e.number DESC LIMIT $4 + 0`
 

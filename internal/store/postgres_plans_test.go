@@ -38,7 +38,7 @@ func TestPages_ReadFromIndex(t *testing.T) {
 	checkPages(t, line, "one seller has all payouts")
 	do(`DELETE FROM payouts`)
 	insert("pyt_", "'seller' || i % 2000", 20000) // few of each, which a planner would rather read all and sort
-	insert("pyu_", "'asha'", 30)
+	insert("pyt_a", "'asha'", 30)
 	checkPages(t, line, "many sellers have a few")
 }
 

@@ -44,4 +44,10 @@ func (db *DB) IsEmpty(ctx context.Context) (bool, error) {
 	return !holds, err
 }
 
+// HoldsRecords reports whether there are users or entries.
+func (db *DB) HoldsRecords(ctx context.Context) (bool, error) {
+	var one int
+	return found(db.queryRow(ctx, `SELECT 1 FROM users UNION ALL SELECT 1 FROM entries LIMIT 1`).Scan(&one))
+}
+
 const selectSetting = `SELECT value FROM settings WHERE name = $1`

@@ -30,7 +30,7 @@ func testAdjustments(t *testing.T, b *bench) {
 		b.fund(b.seller(seller), 1000)
 	}
 	b.must(b.append(
-		b.adjustment("usr_a", "1", 50), b.posting("usr_a", ledger.PayoutRequested, ledger.ReservePayout(20)), b.posting("usr_a", ledger.PayoutFailed, ledger.ReleasePayout(20)),
+		b.adjustment("usr_a", "1", 50), b.posting("usr_a", ledger.PayoutImported, ledger.ReservePayout(20)), b.posting("usr_a", ledger.PayoutFailed, ledger.ReleasePayout(20)),
 		b.adjustment("usr_a", "2", -30), b.adjustment("usr_b", "1", 7), b.adjustment("usr_a", "3", 1),
 	))
 	want := func(before int64, limit int, ids ...string) {

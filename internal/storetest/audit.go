@@ -58,6 +58,18 @@ func testAuditPages(_ *testing.T, b *bench) {
 	seller := b.seller("usr_a")
 	b.fund(seller, 10_000)
 	p := b.ask("pyt_000", seller, 1, 0)
+	b.update(func(tx *store.Tx) error {
+		for i := range page {
+			p.ID = payout.ID(fmt.Sprintf("pyt_%03d", i+1))
+			if err := post(b, tx, seller, ledger.PayoutRequested, string(p.ID), payout.Payout{ID: p.ID}, p, ledger.ReservePayout(1)); err != nil {
+				return err
+			}
+			if err := tx.InsertPayout(b.ctx(), p); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 	account := b.register("bka_more_000", seller)
 	b.update(func(tx *store.Tx) error {
 		for i := range page + 1 {
@@ -68,13 +80,6 @@ func testAuditPages(_ *testing.T, b *bench) {
 			}
 		}
 		for i := range page {
-			p.ID = payout.ID(fmt.Sprintf("pyt_%03d", i+1))
-			if err := post(b, tx, seller, ledger.PayoutRequested, string(p.ID), payout.Payout{ID: p.ID}, p, ledger.ReservePayout(1)); err != nil {
-				return err
-			}
-			if err := tx.InsertPayout(b.ctx(), p); err != nil {
-				return err
-			}
 			account.ID = bank.ID(fmt.Sprintf("bka_more_%03d", i+1))
 			account.VerificationID, account.Beneficiary = "fav_"+string(account.ID), "fa_"+string(account.ID)
 			account.EncryptedNumber = b.encrypted(account)
@@ -195,6 +200,15 @@ func testAuditFinds(t *testing.T, b *bench) {
 		t.Errorf("with entries in another journal the audit names %v, want %q among them", found, elsewhere)
 	}
 	copied.restore()
+	copied.update(func(tx *store.Tx) error {
+		p := payout.Payout{ID: "pyt_former", Seller: "usr_a", BankAccountID: "bka_usr_b", Amount: 1, State: payout.Waiting}
+		return post(copied.bench, tx, p.Seller, ledger.PayoutRequested, string(p.ID), payout.Payout{ID: p.ID}, p, ledger.ReservePayout(1))
+	})
+	const toFormer = "payouts-go-to-current-accounts"
+	broken[toFormer] = true
+	if found := copied.broken()[toFormer]; !strings.Contains(found, "payout pyt_former: entry 26 requested it to bank account bka_usr_b") {
+		t.Errorf("of a payout that was requested to another account the audit says %q", found)
+	}
 	for _, f := range report.Findings {
 		if !broken[f.Name] {
 			t.Errorf("nothing here breaks %s", f.Name)

@@ -159,6 +159,8 @@ CREATE TABLE entries (
 ) /* appended */;
 
 CREATE INDEX entries_about ON entries (subject, owner, number);
+-- A seller's bank accounts, which are few.
+CREATE INDEX entries_of_accounts ON entries (owner, number) WHERE type = 'bank_account.added';
 -- The clearing account by time: what went out through the gateway, and came back.
 CREATE INDEX entries_of_gateway ON entries (at, owner, number) WHERE gateway <> 0;
 -- Decisions are rare, so that this holds next to nothing.
@@ -245,7 +247,7 @@ CREATE TABLE earnings (
 ) /* clustered */;
 
 CREATE TABLE sales (
-  id           TEXT PRIMARY KEY, -- the marketplace's
+  id           TEXT PRIMARY KEY CHECK (id <> ''), -- the marketplace's
   seller_id    TEXT NOT NULL REFERENCES users (id),
   amount       BIGINT NOT NULL CHECK (amount > 0),
   refunded     BIGINT NOT NULL CHECK (refunded >= 0 AND refunded <= amount),
@@ -274,7 +276,7 @@ CREATE TABLE sale_refunds (
 
 -- Accounts are added, never changed; the newest is the current one.
 CREATE TABLE bank_accounts (
-  id              TEXT PRIMARY KEY,
+  id              TEXT PRIMARY KEY CHECK (substr(id, 1, 4) = 'bka_' AND length(id) > 4),
   seller_id       TEXT NOT NULL REFERENCES users (id),
   is_current      BIGINT NOT NULL CHECK (is_current IN (0, 1)),
   holder          TEXT NOT NULL,
@@ -301,7 +303,7 @@ CREATE INDEX bank_accounts_due ON bank_accounts (due_at) WHERE due_at IS NOT NUL
 -- No foreign keys: the unit of work that adds a payout has read its seller's account, users and accounts are never
 -- deleted, and the audit finds a payout without them. To check them again costs PostgreSQL two locked reads per payout.
 CREATE TABLE payouts (
-  id              TEXT PRIMARY KEY,
+  id              TEXT PRIMARY KEY CHECK (substr(id, 1, 4) = 'pyt_' AND length(id) > 4),
   seller_id       TEXT NOT NULL,
   bank_account_id TEXT NOT NULL,
   amount          BIGINT NOT NULL CHECK (amount > 0),
