@@ -3,12 +3,14 @@ package storetest
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"bursar/internal/bank"
+	"bursar/internal/ledger"
 	"bursar/internal/store"
 )
 
@@ -203,6 +205,28 @@ func testHasVerifiedAccount(_ *testing.T, b *bench) {
 	want(seller, false)
 	decide(b.register("bka_a2", seller), bank.StatusVerified)
 	want(seller, true)
+
+	added := func(of string, entries []ledger.Entry, err error, want ...string) {
+		b.Helper()
+		var got []string
+		for _, e := range entries {
+			got = append(got, e.Subject)
+		}
+		if err != nil || !slices.Equal(got, want) {
+			b.Errorf("the accounts of %s are %v, %v; want %v", of, got, err, want)
+		}
+	}
+	b.update(func(tx *store.Tx) error {
+		entries, err := tx.AccountsAdded(b.ctx(), seller)
+		added(seller, entries, err, "bka_usr_a", "bka_a", "bka_a2")
+		return nil
+	})
+	entries, err := b.db.AccountsAdded(b.ctx(), other)
+	added(other, entries, err, "bka_usr_b", "bka_b")
+	changed := b.with(b.engine.Tamper(b.T, b.db, `UPDATE entries SET at = at + 1 WHERE subject = 'bka_b'`))
+	if _, err := changed.db.AccountsAdded(b.ctx(), other); !errors.Is(err, ledger.ErrTampered) {
+		b.Errorf("the accounts of %s, one of them changed by hand: %v", other, err)
+	}
 }
 
 func testFormerAccounts(_ *testing.T, b *bench) {

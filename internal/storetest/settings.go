@@ -21,6 +21,24 @@ func testPins(_ *testing.T, b *bench) {
 	}
 	wantEmpty(true)
 	defer wantEmpty(false)
+	wantRecords := func(want bool) {
+		b.Helper()
+		holds, err := b.db.HoldsRecords(b.ctx())
+		written, hasJournals, err2 := b.db.WrittenWith(b.ctx(), b.keys)
+		if err := errors.Join(err, err2); err != nil || holds != want || written != want || hasJournals != want {
+			b.Errorf("the database holds records: %t, has journals: %t, written with the keys: %t (%v), want %t", holds, hasJournals, written, err, want)
+		}
+	}
+	wantRecords(false)
+	defer func() { // settings are none
+		b.seller("usr_a")
+		wantRecords(true)
+		others, err := newKeys(b.T)
+		b.must(err)
+		if written, hasJournals, err := b.db.WrittenWith(b.ctx(), others); err != nil || written || !hasJournals {
+			b.Errorf("written with other keys: %t, %v", written, err)
+		}
+	}()
 	const callers = 8
 	kept := make([]string, callers)
 	var all sync.WaitGroup
