@@ -42,14 +42,15 @@ var deliveryFields = fields[webhook.Delivery]{
 
 var webhookDeliveryTable = &table[webhook.Delivery]{name: "webhook_deliveries", texts: &sync.Map{}, columns: deliveryFields}
 
-// endpointMessage is what the MAC of an endpoint covers: all but how deliveries go.
-func endpointMessage(e webhook.Endpoint) []byte {
+// endpointMessage is what the MAC of an endpoint covers: all but how deliveries go, and how many decisions there were about it, so
+// that a row that was changed or removed since is not accepted when it is put back.
+func endpointMessage(e webhook.Endpoint, decisions int64) []byte {
 	until := ""
 	if !e.OldUntil.IsZero() {
 		until = strconv.FormatInt(micros(e.OldUntil), 10)
 	}
 	return rowMessage("webhook endpoint", e.ID, e.URL, joinTypes(e.Types), e.Description, string(e.Status), e.Reason,
-		e.Secret, strings.Join(e.OldSecrets, " "), until, strconv.FormatInt(micros(e.CreatedAt), 10))
+		e.Secret, strings.Join(e.OldSecrets, " "), until, strconv.FormatInt(micros(e.CreatedAt), 10), strconv.FormatInt(decisions, 10))
 }
 
 func joinTypes(types []event.Type) string {
@@ -68,16 +69,18 @@ func splitTypes(text string) (types []event.Type) {
 }
 
 const selectEndpoints = `SELECT id, url, types, description, status, reason, secret, old_secrets, old_until, created_at, mac,
-	failures, failing_since, retry_at, last_delivered_at FROM webhook_endpoints`
+	failures, failing_since, retry_at, last_delivered_at,
+	(SELECT COUNT(*) FROM entries d WHERE d.subject = webhook_endpoints.id AND d.type = 'admin.decided') FROM webhook_endpoints`
 
 // scanEndpoint reads an endpoint, and marks it unless it has the MAC that the service gave it. Without keys it checks none.
 func scanEndpoint(r *row, keys ledger.Keys) (e webhook.Endpoint) {
 	var types, oldSecrets, mac string
+	var decisions int64
 	r.Scan(&e.ID, &e.URL, &types, &e.Description, &e.Status, &e.Reason, &e.Secret, &oldSecrets, instant{&e.OldUntil}, instant{&e.CreatedAt}, &mac,
-		&e.Failures, instant{&e.FailingSince}, instant{&e.RetryAt}, instant{&e.LastDeliveredAt})
+		&e.Failures, instant{&e.FailingSince}, instant{&e.RetryAt}, instant{&e.LastDeliveredAt}, &decisions)
 	e.Types, e.OldSecrets = splitTypes(types), strings.Fields(oldSecrets)
 	// That of the texts as they are stored, which may have more blanks.
-	e.Tampered = keys != nil && (joinTypes(e.Types) != types || strings.Join(e.OldSecrets, " ") != oldSecrets || !ledger.CheckMAC(keys, mac, endpointMessage(e)))
+	e.Tampered = keys != nil && (joinTypes(e.Types) != types || strings.Join(e.OldSecrets, " ") != oldSecrets || !ledger.CheckMAC(keys, mac, endpointMessage(e, decisions)))
 	return e
 }
 
@@ -118,6 +121,16 @@ func (tx *Tx) EndpointForUpdate(ctx context.Context, id string) (e webhook.Endpo
 	return e, found, err
 }
 
+// endpointMAC is the MAC of an endpoint after the decisions about it so far.
+func (tx *Tx) endpointMAC(ctx context.Context, e webhook.Endpoint) (string, error) {
+	var decisions int64
+	_, err := tx.one(ctx, `SELECT COUNT(*) FROM entries WHERE subject = $1 AND type = 'admin.decided'`, []any{e.ID}, &decisions)
+	if err != nil {
+		return "", err
+	}
+	return tx.signer.mac(endpointMessage(e, decisions))
+}
+
 // InsertEndpoint adds an endpoint unless its address is taken, and reports whether it did. It fails with
 // [webhook.ErrTooMany] if there are as many as there may be.
 func (tx *Tx) InsertEndpoint(ctx context.Context, e webhook.Endpoint) (bool, error) {
@@ -128,7 +141,7 @@ func (tx *Tx) InsertEndpoint(ctx context.Context, e webhook.Endpoint) (bool, err
 	if count >= webhook.MaxEndpoints {
 		return false, webhook.ErrTooMany
 	}
-	mac, err := tx.signer.mac(endpointMessage(e))
+	mac, err := tx.endpointMAC(ctx, e)
 	if err != nil {
 		return false, err
 	}
@@ -139,7 +152,7 @@ func (tx *Tx) InsertEndpoint(ctx context.Context, e webhook.Endpoint) (bool, err
 
 // SaveEndpoint stores all but the health of an endpoint. It reports whether no other endpoint has its address.
 func (tx *Tx) SaveEndpoint(ctx context.Context, e webhook.Endpoint) (bool, error) {
-	mac, err := tx.signer.mac(endpointMessage(e))
+	mac, err := tx.endpointMAC(ctx, e)
 	if err != nil {
 		return false, err
 	}

@@ -802,6 +802,31 @@ func TestTamperedEndpoint(t *testing.T) {
 	d.must(d.Remove(t.Context(), operator, e.ID))
 }
 
+// TestTamperedEndpoint_OldCopy puts back the row of an endpoint that an operator changed, and of one that was removed.
+func TestTamperedEndpoint_OldCopy(t *testing.T) {
+	d := newDesk(t)
+	r, former := newReceiver(t), newReceiver(t)
+	e, _ := d.add(former.URL)
+	d.place.ByHand(t, `CREATE TABLE kept_endpoints AS SELECT * FROM webhook_endpoints`)
+	const putBack = `DELETE FROM webhook_endpoints; INSERT INTO webhook_endpoints SELECT * FROM kept_endpoints`
+	wantNothing := func(name string) {
+		t.Helper()
+		d.place.ByHand(t, putBack)
+		d.events(1)
+		if d.work(); len(former.take())+len(r.take()) > 0 {
+			t.Errorf("%s: an event was delivered to what the endpoint was", name)
+		}
+		if got, err := d.Endpoint(t.Context(), e.ID); err != nil || !got.Tampered {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+	}
+	_, err := d.Change(t.Context(), operator, e.ID, webhook.Change{URL: &r.URL})
+	d.must(err)
+	wantNothing("changed")
+	d.must(d.Remove(t.Context(), operator, e.ID))
+	wantNothing("removed")
+}
+
 func TestTest(t *testing.T) {
 	d := newDesk(t)
 	r := newReceiver(t)
