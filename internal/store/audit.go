@@ -89,7 +89,7 @@ var invariants = []invariant{
 		UNION ALL
 		SELECT j.owner, '', 'the journal belongs to nobody: there is no such user' FROM journals j
 		WHERE j.owner <> 'platform' AND NOT EXISTS (SELECT 1 FROM users u WHERE u.id = j.owner)`,
-		next: runRepair + ". A user who is missing has to come from a backup",
+		next: runRepair + ". If a user is missing, restore the user's row from a backup",
 	},
 	{
 		name: "nothing-is-stuck", promise: "Each payout that has not ended has a next step, or waits for manual review; each pending sale is due when it becomes available.",
@@ -209,6 +209,7 @@ func (db *DB) Audit(ctx context.Context, keys AuditKeys) (ledger.Report, error) 
 	} {
 		a.each(query, func(rows *row) { rows.Scan(n) })
 	}
+	checkpoints := a.checkpoints() // before the journals, which are held against them
 	r.Findings = append(r.Findings, a.journals()...)
 	r.Findings = append(r.Findings, a.payouts(), a.sales())
 	r.Findings = append(r.Findings, a.bankAccounts()...)
@@ -216,7 +217,7 @@ func (db *DB) Audit(ctx context.Context, keys AuditKeys) (ledger.Report, error) 
 	for _, i := range invariants {
 		r.Findings = append(r.Findings, a.check(i))
 	}
-	r.Findings = append(r.Findings, a.checkpoints()...)
+	r.Findings = append(r.Findings, checkpoints...)
 	return r, a.err
 }
 
@@ -250,6 +251,8 @@ type auditor struct {
 	keys       AuditKeys
 	words      words
 	found      mismatches
+	// checkpointsChanged says that what is kept of the journals is not what the newest checkpoint was made of.
+	checkpointsChanged bool
 }
 
 // mismatches are what "bursar repair" looks at.

@@ -56,7 +56,12 @@ func (a *auditor) journals() []ledger.Finding {
 		case anEntry:
 			w.entry(e)
 		case aCheckpoint:
-			if e.Number != w.at.Number || e.Hash != w.at.Hash || e.After != w.at.Balance {
+			switch {
+			case e.Number == w.at.Number && e.Hash == w.at.Hash && e.After == w.at.Balance:
+			case a.checkpointsChanged:
+				note(&f, ledger.Violation{Seller: e.Owner, Problem: fmt.Sprintf(
+					"after entry %d the journal is not what is kept of it with checkpoint %d, and that was changed", e.Number, e.At.UnixMicro())}, restoreCheckpoints)
+			default:
 				a.found.rewritten = append(a.found.rewritten, e.Owner)
 				w.broken(restoreJournal, "after entry %d the journal is not what checkpoint %d has of it", e.Number, e.At.UnixMicro())
 			}
@@ -92,7 +97,11 @@ type journalWalk struct {
 // begin ends the walk of one journal, and begins that of another.
 func (w *journalWalk) begin(owner string) {
 	if w.at.Owner != "" && !w.ended && !w.noted {
-		w.broken(w.advice(), "there are entries up to number %d, and the row of the balance is missing", w.at.Number)
+		advice := w.advice()
+		if advice == runRepair {
+			advice += unlessRowsDiffer
+		}
+		w.broken(advice, "there are entries up to number %d, and the row of the balance is missing", w.at.Number)
 	}
 	*w = journalWalk{a: w.a, f: w.f, accounts: w.accounts, at: ledger.NewHead(owner), sales: ledger.Sales{}}
 }
@@ -347,6 +356,7 @@ func (a *auditor) checkpoints() []ledger.Finding {
 		root.Add(seller, c)
 	})
 	if last.Number > 0 && (root.String() != last.Root || root.Journals() != last.Journals) {
+		a.checkpointsChanged = true
 		note(&journals, ledger.Violation{Subject: fmt.Sprint("checkpoint ", last.Number), Problem: fmt.Sprintf(
 			"it is about %d journals with the root %s, and %d are kept, with the root %s", last.Journals, last.Root, root.Journals(), root.String())}, restoreCheckpoints)
 	}

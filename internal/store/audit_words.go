@@ -14,8 +14,10 @@ import (
 
 // What an operator does about a violation. Raw quotes are left to SQL: a test asks that each such text is run.
 const (
-	runRepair      = "Run \"bursar repair\": it shows what it would change"
-	restoreJournal = "Restore the journal from a backup (docs/tampering.md)"
+	runRepair = "Run \"bursar repair\": it shows what it would change"
+	// Then nothing tells whether the last entries were deleted too.
+	unlessRowsDiffer = ". If other rows of this seller were changed too, restore the journal from a backup (docs/tampering.md)"
+	restoreJournal   = "Restore the journal from a backup (docs/tampering.md)"
 	// What was kept elsewhere tells whether the journals are what they were.
 	restoreCheckpoints = "Restore the checkpoints from a backup, and compare with what was kept elsewhere: \"bursar audit --kept\""
 	lookForPayout      = "Cancel it if it was not sent; otherwise find out who was paid, and who changed the database"

@@ -55,6 +55,7 @@ func (db *DB) mismatches(ctx context.Context, keys AuditKeys) (mismatches, words
 		return mismatches{}, words{}, err
 	}
 	defer end()
+	a.checkpoints()
 	a.journals()
 	a.bankAccounts()
 	a.payouts()
