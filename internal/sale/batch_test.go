@@ -98,3 +98,37 @@ func TestRecordAll_OneRefusedLate_OthersRecorded(t *testing.T) {
 		s.wantBalance(ledger.MaxTotal, 0, ledger.MaxTotal)
 	}
 }
+
+// TestReleaseDue_TakesLong has each step take a while, so that one transaction releases a part, and the next ones the rest.
+func TestReleaseDue_TakesLong(t *testing.T) {
+	s := openShop(t)
+	const sales = 7
+	for i := range sales {
+		s.record(sale.NewSale{ID: fmt.Sprintf("order-%d", i), Seller: "usr_seller", Amount: 100}, true)
+	}
+	s.now = s.now.Add(100 * time.Hour)
+	options := s.options
+	options.Now = func() time.Time {
+		s.now = s.now.Add(20 * time.Millisecond)
+		return s.now
+	}
+	slow, err := sale.New(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	released, batches := 0, 0
+	for {
+		n, err := slow.ReleaseDue(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n == 0 {
+			break
+		}
+		released, batches = released+n, batches+1
+	}
+	if released != sales || batches != 3 {
+		t.Errorf("%d sales were released in %d batches, want %d in 3", released, batches, sales)
+	}
+	s.wantBalance(0, sales*100, sales*100)
+}
