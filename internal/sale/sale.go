@@ -71,6 +71,8 @@ type Store interface {
 	// AdjustmentEntries lists the entries of a seller's adjustments numbered below before, newest first, up to limit; before 0
 	// begins at the newest. It fails with [ledger.ErrTampered] if the service did not write all of it.
 	AdjustmentEntries(ctx context.Context, seller string, before int64, limit int) ([]ledger.Entry, error)
+	// CheckJournalFrom is [Tx.CheckJournal] outside of a transaction. It returns how the journal stood.
+	CheckJournalFrom(ctx context.Context, owner string, from int64) (ledger.Head, error)
 	InTx(ctx context.Context, fn func(Tx) error) error
 }
 
@@ -88,6 +90,10 @@ type Tx interface {
 	// CheckJournal fails with [ledger.ErrTampered] unless the owner's totals are those that the service wrote and all
 	// entries from a number on are there.
 	CheckJournal(ctx context.Context, owner string, from int64) error
+	// CheckJournalAfter is CheckJournal from where the journal was found whole.
+	CheckJournalAfter(ctx context.Context, owner string, whole ledger.Head) error
+	// JournalEnd is the number of the owner's last entry. The journal stays as it is until the transaction ends.
+	JournalEnd(ctx context.Context, owner string) (int64, error)
 	// SellerExists reports whether a user with that id may sell.
 	SellerExists(ctx context.Context, seller string) (bool, error)
 	// InsertSale adds s unless a row or a journal has its id already, and reports whether it did.
@@ -162,22 +168,6 @@ func check(ctx context.Context, tx Tx, s Sale) ([]ledger.Entry, error) {
 		err = CheckEntries(s, entries)
 	}
 	return entries, err
-}
-
-// journals remembers from which entry on each seller's journal was found whole, so that a batch of releases counts it once.
-type journals map[string]int64
-
-// check fails with [ledger.ErrTampered] if an entry of the seller from a number on is missing: it could have told that the
-// sale was released or refunded.
-func (j journals) check(ctx context.Context, tx Tx, seller string, from int64) error {
-	if whole, known := j[seller]; known && whole <= from {
-		return nil
-	}
-	err := tx.CheckJournal(ctx, seller, from)
-	if err == nil {
-		j[seller] = from
-	}
-	return err
 }
 
 // CheckRefunds fails with [ledger.ErrTampered] unless the refunds of a sale are those that its entries tell.

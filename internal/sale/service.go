@@ -176,14 +176,14 @@ func (s *Service) Refund(ctx context.Context, n NewRefund) (Sale, Refund, bool, 
 		refund  Refund
 		created bool
 	)
-	err := s.o.Store.InTx(ctx, func(tx Tx) (err error) {
-		sale, refund, created, err = takeBack(ctx, tx, n, s.o.Now())
+	err := s.inTx(ctx, func(tx Tx, j *journals) (err error) {
+		sale, refund, created, err = takeBack(ctx, tx, j, n, s.o.Now())
 		return err
 	})
 	return sale, refund, created, err
 }
 
-func takeBack(ctx context.Context, tx Tx, n NewRefund, now time.Time) (Sale, Refund, bool, error) {
+func takeBack(ctx context.Context, tx Tx, j *journals, n NewRefund, now time.Time) (Sale, Refund, bool, error) {
 	sale, err := tx.SaleForUpdate(ctx, n.Sale)
 	if err != nil {
 		return Sale{}, Refund{}, false, err
@@ -213,7 +213,7 @@ func takeBack(ctx context.Context, tx Tx, n NewRefund, now time.Time) (Sale, Ref
 	if refund.Amount == 0 || refund.Amount > sale.Left() {
 		return Sale{}, Refund{}, false, ErrRefundTooLarge
 	}
-	if err := tx.CheckJournal(ctx, sale.Seller, entries[0].Number); err != nil {
+	if err := j.check(ctx, tx, sale, entries); err != nil {
 		return Sale{}, Refund{}, false, err
 	}
 	if err := applyRefund(ctx, tx, sale, refund, n.Actor); err != nil {
@@ -267,19 +267,22 @@ func (s *Service) ReleaseDue(ctx context.Context) (int, error) {
 	now := s.o.Now()
 	var due []string
 	var tampered error
-	err := s.o.Store.InTx(ctx, func(tx Tx) (err error) {
+	err := s.inTx(ctx, func(tx Tx, j *journals) (err error) {
 		tampered = nil
-		whole, began := journals{}, s.o.Now()
+		began := s.o.Now()
 		due, err = tx.DueSales(ctx, now, releaseBatch)
 		if err != nil {
 			return err
 		}
 		for i, id := range due {
-			if i > 0 && s.o.Now().Sub(began) > releaseTime { // the others are still due
-				due = due[:i]
+			if i > 0 && s.o.Now().Sub(began) > releaseTime {
+				due = due[:i] // the others are still due
 				break
 			}
-			found, err := release(ctx, tx, whole, id, now)
+			found, err := release(ctx, tx, j, id, now)
+			if errors.Is(err, errLongJournal) { // it is still due too
+				continue
+			}
 			if err != nil {
 				return err
 			}
@@ -299,8 +302,8 @@ func (s *Service) releaseEach(ctx context.Context, due []string, now time.Time) 
 	var broken error
 	for _, id := range due {
 		var tampered error
-		err := s.o.Store.InTx(ctx, func(tx Tx) (err error) {
-			tampered, err = release(ctx, tx, journals{}, id, now)
+		err := s.inTx(ctx, func(tx Tx, j *journals) (err error) {
+			tampered, err = release(ctx, tx, j, id, now)
 			return err
 		})
 		if err != nil {
@@ -326,14 +329,14 @@ func earliest(a, b time.Time) time.Time {
 }
 
 // release makes a sale withdrawable. One that the service did not write is postponed, and stays pending.
-func release(ctx context.Context, tx Tx, whole journals, id string, now time.Time) (tampered, err error) {
+func release(ctx context.Context, tx Tx, j *journals, id string, now time.Time) (tampered, err error) {
 	sale, err := tx.SaleForUpdate(ctx, id)
 	if err != nil || sale.Released() {
 		return nil, err
 	}
 	entries, err := check(ctx, tx, sale)
 	if err == nil {
-		err = whole.check(ctx, tx, sale.Seller, entries[0].Number)
+		err = j.check(ctx, tx, sale, entries)
 	}
 	if errors.Is(err, ledger.ErrTampered) {
 		return fmt.Errorf("release sale %s: %w", id, err), tx.PostponeRelease(ctx, id, now.Add(retryRelease))

@@ -506,7 +506,7 @@ var bugs = []planted{
 		{inPayout, "\t_, err := checkToMove(ctx, tx, p)\n\tif isTampered(err) {\n\t\treturn false, nil", "\terr := error(nil)\n\tif isTampered(err) {\n\t\treturn false, nil"},
 	}},
 	{"a sale is released as its row has it", []edit{
-		{inSale, "\tentries, err := check(ctx, tx, sale)\n\tif err == nil {\n\t\terr = whole.check(ctx, tx, sale.Seller, entries[0].Number)\n\t}\n", ""},
+		{inSale, "\tentries, err := check(ctx, tx, sale)\n\tif err == nil {\n\t\terr = j.check(ctx, tx, sale, entries)\n\t}\n", ""},
 	}},
 	{"that a sale was tampered with is swallowed", []edit{
 		{inSale, `return fmt.Errorf("release sale %s: %w", id, err), tx.PostponeRelease(ctx, id, now.Add(retryRelease))`, "_ = retryRelease"},
@@ -516,7 +516,7 @@ var bugs = []planted{
 	}},
 	{"a sale is refunded as its row has it", []edit{
 		{inSale, "\tentries, err := check(ctx, tx, sale)\n\tif err == nil {\n\t\terr = checkRefund(sale, n.ID, first, entries)\n\t}\n", ""},
-		{inSale, "\tif err := tx.CheckJournal(ctx, sale.Seller, entries[0].Number); err != nil {\n\t\treturn Sale{}, Refund{}, false, err\n\t}\n", ""},
+		{inSale, "\tif err := j.check(ctx, tx, sale, entries); err != nil {\n\t\treturn Sale{}, Refund{}, false, err\n\t}\n", ""},
 	}},
 	{"a repaired payout stays frozen", []edit{
 		{inPayout, "\t\tif p.IsTampered() { // it was repaired\n\t\t\tp.Discrepancy = \"\"\n\t\t}\n\t\tif isStopped =", "\t\tif isStopped ="},

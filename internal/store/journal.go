@@ -293,6 +293,33 @@ func (tx *Tx) CheckJournal(ctx context.Context, owner string, from int64) error 
 	return err
 }
 
+// CheckJournalAfter is [Tx.CheckJournal] from where the journal was found whole.
+func (tx *Tx) CheckJournalAfter(ctx context.Context, owner string, whole ledger.Head) error {
+	head, err := tx.head(ctx, owner)
+	if err != nil {
+		return err
+	}
+	_, err = tx.signer.checkNewest(head, whole.Number, whole, math.MaxInt64, func(after int64, scan func(*row)) error {
+		return tx.each(ctx, entriesFrom, []any{owner, after, auditPage}, scan)
+	})
+	return err
+}
+
+// JournalEnd is the number of the owner's last entry. The journal stays as it is until the transaction ends.
+func (tx *Tx) JournalEnd(ctx context.Context, owner string) (int64, error) {
+	head, err := tx.head(ctx, owner)
+	return head.Number, err
+}
+
+// CheckJournalFrom is [Tx.CheckJournal] outside of a transaction. It returns how the journal stood.
+func (db *DB) CheckJournalFrom(ctx context.Context, owner string, from int64) (ledger.Head, error) {
+	head, err := db.head(ctx, owner)
+	if err != nil {
+		return ledger.Head{}, err
+	}
+	return db.signer.checkNewest(head, from, ledger.Head{}, head.Number, db.entriesAfter(ctx, owner))
+}
+
 // maxTailEntries bounds how far back [DB.CheckNewest] and [Tx.CheckNewest] look: a journal of years would take long to read.
 const maxTailEntries = 10_000
 

@@ -325,6 +325,27 @@ func testEntriesAbout(_ *testing.T, b *bench) {
 		}
 		return nil
 	})
+	whole, err := b.db.Sales().CheckJournalFrom(b.ctx(), "usr_a", 7)
+	b.must(err)
+	b.update(func(tx *store.Tx) error {
+		_, err := tx.Append(b.ctx(), b.posting("usr_a", ledger.AccountProofMissing, ledger.Moved{}))
+		return err
+	})
+	if _, err := b.db.Sales().CheckJournalFrom(b.ctx(), "usr_nobody", 1); !errors.Is(err, ledger.ErrTampered) {
+		b.Errorf("the journal of nobody: %v", err)
+	}
+	b.update(func(tx *store.Tx) error {
+		end, err := tx.JournalEnd(b.ctx(), "usr_a")
+		if end <= whole.Number {
+			b.Errorf("the journal ends with entry %d, and was found whole up to %d before it grew", end, whole.Number)
+		}
+		older := whole
+		older.Hash = "other"
+		if err := tx.CheckJournalAfter(b.ctx(), "usr_a", older); !errors.Is(err, ledger.ErrTampered) {
+			b.Errorf("the journal after an entry that it does not have: %v", err)
+		}
+		return errors.Join(err, tx.CheckJournalAfter(b.ctx(), "usr_a", whole))
+	})
 	for range 2 { // what was found whole is not read again
 		b.must(b.db.CheckNewest(b.ctx(), "usr_a", 7, 7))
 		if err := b.db.CheckNewest(b.ctx(), "usr_nobody", 1, 1); !errors.Is(err, ledger.ErrTampered) {

@@ -1,0 +1,131 @@
+package sale_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"bursar/internal/ledger"
+	"bursar/internal/money"
+	"bursar/internal/sale"
+)
+
+// reading is a store that counts which journals are read outside of transactions, and does something once one was read.
+type reading struct {
+	sale.Store
+	reads int
+	then  func()
+}
+
+func (r *reading) CheckJournalFrom(ctx context.Context, owner string, from int64) (ledger.Head, error) {
+	r.reads++
+	at, err := r.Store.CheckJournalFrom(ctx, owner, from)
+	if r.then != nil {
+		r.then()
+	}
+	return at, err
+}
+
+// openLongShop has a sale of 1,000, refunded by 100, before more entries than a transaction reads.
+func openLongShop(t *testing.T) (*fixture, *reading) {
+	t.Helper()
+	s := openShop(t)
+	store := &reading{Store: s.db.Sales()}
+	s.options.Store = store
+	var err error
+	if s.sales, err = sale.New(s.options); err != nil {
+		t.Fatal(err)
+	}
+	s.record(sale.NewSale{ID: "first", Seller: "usr_seller", Amount: 1000}, true)
+	s.refundOf("first", "r1", 100)
+	var others []sale.NewSale
+	for i := range 2100 {
+		others = append(others, sale.NewSale{ID: fmt.Sprintf("order-%d", i), Seller: "usr_seller", Amount: 1, AvailableAt: s.now.Add(1000 * time.Hour)})
+	}
+	if _, err := s.sales.RecordAll(t.Context(), others); err != nil {
+		t.Fatal(err)
+	}
+	if store.reads > 0 {
+		t.Fatalf("to record sales, %d journals were read", store.reads)
+	}
+	return s, store
+}
+
+func (s *fixture) refundOf(id, refund string, amount money.Amount) {
+	s.Helper()
+	if _, _, created, err := s.sales.Refund(s.Context(), sale.NewRefund{Sale: id, ID: refund, Amount: amount}); err != nil || !created {
+		s.Fatalf("refund %s: created %t, %v", refund, created, err)
+	}
+}
+
+// TestRefund_LongJournal refunds a sale after so many entries that they are read outside of the transaction.
+func TestRefund_LongJournal(t *testing.T) {
+	s, store := openLongShop(t)
+	store.then = func() { // another refund comes meanwhile
+		store.then = nil
+		s.refundOf("order-2099", "r1", 1)
+		s.refundOf("first", "r2", 100)
+	}
+	s.refundOf("first", "r3", 100)
+	if store.reads != 2 {
+		t.Errorf("the journal was read %d times, want once for each refund of the first sale", store.reads)
+	}
+	if _, _, created, err := s.sales.Refund(t.Context(), sale.NewRefund{Sale: "first", ID: "r3", Amount: 100}); err != nil || created || store.reads != 2 {
+		t.Errorf("repeated: created %t, %v; the journal was read %d times", created, err, store.reads)
+	}
+	s.wantBalance(1000-300+2100-1, 0, 1000-300+2100-1)
+}
+
+// TestRelease_LongJournal releases a sale so.
+func TestRelease_LongJournal(t *testing.T) {
+	s, store := openLongShop(t)
+	s.now = s.now.Add(100 * time.Hour)
+	for n := 1; n > 0; n = s.release() {
+	}
+	if store.reads != 1 {
+		t.Errorf("the journal was read %d times, want once", store.reads)
+	}
+	s.wantBalance(2100, 900, 3000)
+}
+
+// TestLongJournal_TamperedWith deletes an entry in the middle of the journal, or one about the sale once the journal was read.
+func TestLongJournal_TamperedWith(t *testing.T) {
+	hideRefund := func(s *fixture) {
+		s.place.ByHand(s, `DELETE FROM entries WHERE subject = 'sale:first' AND type = 'sale.refunded'; DELETE FROM sale_refunds; UPDATE sales SET refunded = 0 WHERE id = 'first'`)
+	}
+	for name, tamper := range map[string]func(*fixture, *reading){
+		"an entry of another sale": func(s *fixture, _ *reading) {
+			s.place.ByHand(s, `DELETE FROM entries WHERE owner = 'usr_seller' AND number = 1000`)
+		},
+		"the refund":                   func(s *fixture, _ *reading) { hideRefund(s) },
+		"the refund, once it was read": func(s *fixture, r *reading) { r.then = func() { hideRefund(s) } },
+		"an entry behind what was read": func(s *fixture, r *reading) {
+			r.then = func() {
+				r.then = nil
+				s.refundOf("order-2098", "r1", 1)
+				s.refundOf("order-2099", "r1", 1)
+				s.place.ByHand(s, `DELETE FROM entries WHERE subject = 'sale:order-2098' AND type = 'sale.refunded'`)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, store := openLongShop(t)
+			tamper(s, store)
+			if _, _, _, err := s.sales.Refund(t.Context(), sale.NewRefund{Sale: "first", ID: "r9", Amount: 950}); !errors.Is(err, ledger.ErrTampered) && !errors.Is(err, sale.ErrRefundTooLarge) {
+				t.Errorf("refunded: %v", err)
+			}
+			if _, _, _, err := s.sales.Refund(t.Context(), sale.NewRefund{Sale: "first", ID: "r8", Amount: 50}); !errors.Is(err, ledger.ErrTampered) {
+				t.Errorf("refunded by less: %v", err)
+			}
+			s.now = s.now.Add(100 * time.Hour)
+			if _, err := s.sales.ReleaseDue(t.Context()); !errors.Is(err, ledger.ErrTampered) {
+				t.Errorf("released: %v", err)
+			}
+			if b, err := s.db.Balance(t.Context(), "usr_seller"); err != nil || b.Available != 0 {
+				t.Errorf("available is %d, %v", b.Available, err)
+			}
+		})
+	}
+}
