@@ -176,8 +176,10 @@ var furtherBugs = []planted{
 		{inPayout, "return a.at(a.workingDay(completedAt, 3), 24*60)", "return a.at(a.workingDay(completedAt, 2), 24*60)"},
 	}},
 	{"a replaced bank account outlives a takeover", []edit{
-		{inStore, "`SELECT id FROM bank_accounts WHERE seller_id = $1 UNION\n\t\t\tSELECT subject FROM entries WHERE owner = $1 AND type = 'bank_account.added' ORDER BY 1`",
-			"`SELECT id FROM bank_accounts WHERE seller_id = $1 AND is_current = 1`"},
+		{
+			inStore, "`SELECT id FROM bank_accounts WHERE seller_id = $1 UNION\n\t\t\tSELECT subject FROM entries WHERE owner = $1 AND type = 'bank_account.added' ORDER BY 1`",
+			"`SELECT id FROM bank_accounts WHERE seller_id = $1 AND is_current = 1`",
+		},
 	}},
 	{"what waited while all payouts were paused is not due when they are resumed", []edit{
 		{inPayout, "if seller == decision.Platform {\n\t\tseller = \"\"\n\t}\n", ""},
