@@ -190,7 +190,7 @@ func (b *Datastore) openKeys(ctx context.Context, open func(context.Context, key
 	if cfg.KeysFile != "" {
 		keys, err := open(ctx, keyset.File(cfg.KeysFile))
 		if errors.Is(err, fs.ErrNotExist) {
-			err = fmt.Errorf("there is no key set at %s, and the database %s was written with one; set BURSAR_KEYS_FILE to its file, or BURSAR_KEYS to the key set itself", cfg.KeysFile, cfg.Database)
+			err = fmt.Errorf("there is no key set at %s, where that of the database %s should be; set BURSAR_KEYS_FILE to its file, or BURSAR_KEYS to the key set itself", cfg.KeysFile, cfg.Database)
 		}
 		return keys, err
 	}
@@ -211,6 +211,9 @@ func openOwnKeys(ctx context.Context, cfg config.Config, db *store.DB) (*keyset.
 	if _, err := os.Stat(path); err == nil {
 		keys, err := keyset.Open(ctx, keyset.File(path))
 		if err != nil || keys.Fingerprint() == pinned {
+			return keys, err
+		}
+		if written, _, err := db.WrittenWith(ctx, keys); err != nil || written { // the pinned one was changed or deleted
 			return keys, err
 		}
 	}

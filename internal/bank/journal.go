@@ -104,7 +104,7 @@ func (a Account) Erased(reason string) Account {
 
 // CheckNumber reports, as an error, why the account's number is not one that was encrypted for it.
 func (a Account) CheckNumber(keys Keys) error {
-	if a.EncryptedNumber == "" && a.Status == StatusRejected { // it was lost or deleted, see [Account.Restored] and [Account.Erased]
+	if a.EncryptedNumber == "" && a.Status == StatusRejected { // it was lost or deleted, see [Account.Rebuilt] and [Account.Erased]
 		return nil
 	}
 	number, err := a.open(keys)

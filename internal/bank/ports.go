@@ -31,9 +31,9 @@ type Store interface {
 	// EntriesAbout lists what a seller's journal says of an account, oldest first. It fails with [ledger.ErrTampered]
 	// if the service did not write all of it.
 	EntriesAbout(ctx context.Context, seller, id string) ([]ledger.Entry, error)
-	// AccountsAdded lists the entries that added a seller's accounts, oldest first. It fails with [ledger.ErrTampered] if the
-	// service did not write all of them.
-	AccountsAdded(ctx context.Context, seller string) ([]ledger.Entry, error)
+	// AccountsAdded lists the entries numbered below before that added a seller's accounts, newest first, up to limit. It fails with
+	// [ledger.ErrTampered] if the service did not write all of them.
+	AccountsAdded(ctx context.Context, seller string, before int64, limit int) ([]ledger.Entry, error)
 	// CheckNewest fails with [ledger.ErrTampered] unless the owner's totals are those that the service wrote, and its 10,000
 	// newest entries are all there. It looks again at what it has seen if last is another number, and fails if the journal ends
 	// before the entry with the number upTo.
@@ -52,7 +52,7 @@ type Tx interface {
 	// EntriesAbout is as the store's.
 	EntriesAbout(ctx context.Context, seller, id string) ([]ledger.Entry, error)
 	// AccountsAdded is as the store's.
-	AccountsAdded(ctx context.Context, seller string) ([]ledger.Entry, error)
+	AccountsAdded(ctx context.Context, seller string, before int64, limit int) ([]ledger.Entry, error)
 	// SellerExists reports whether a user may be paid, and keeps it so until the transaction ends.
 	SellerExists(ctx context.Context, seller string) (bool, error)
 	// SessionLives reports whether a user's session has not ended, and keeps it so until the transaction ends.

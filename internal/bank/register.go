@@ -5,7 +5,7 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"slices"
+	"math"
 	"strings"
 	"time"
 	"unicode"
@@ -283,28 +283,29 @@ func (s *Service) replace(ctx context.Context, tx Tx, r Registration, draft Acco
 const maxFormer = 100
 
 // endCurrent records that the account that the seller's journal has as the current one is not any more, whether or not its row says so:
-// an attacker may have hidden the row for the moment, to put it back later.
+// an attacker may have hidden the row for the moment, to put it back later. It fails with [ledger.ErrTampered] if the journal does not
+// tell which account that is.
 func (s *Service) endCurrent(ctx context.Context, tx Tx, draft Account, by string) error {
-	added, err := tx.AccountsAdded(ctx, draft.Seller)
-	for _, e := range slices.Backward(added[max(0, len(added)-maxFormer):]) {
-		var entries []ledger.Entry
-		if entries, err = tx.EntriesAbout(ctx, draft.Seller, e.Subject); err != nil {
-			break
+	added, err := tx.AccountsAdded(ctx, draft.Seller, math.MaxInt64, maxFormer)
+	if err != nil {
+		return err
+	}
+	for _, e := range added {
+		entries, err := tx.EntriesAbout(ctx, draft.Seller, e.Subject)
+		if err != nil {
+			return err
 		}
-		was, failed := Fold(ID(e.Subject), entries)
-		if failed != nil {
-			return failed
+		was, err := Fold(ID(e.Subject), entries)
+		if err != nil {
+			return err
 		}
-		if was.Current {
-			former := was
-			former.Current = false
-			return record(ctx, tx, was, former, by, draft.CreatedAt)
+		former := was
+		former.Current = false
+		if err := record(ctx, tx, was, former, by, draft.CreatedAt); err != nil {
+			return err
 		}
 	}
-	if errors.Is(err, ledger.ErrTampered) { // no payout goes to an account that the journal has a later one than, see checkAsked
-		return nil
-	}
-	return err
+	return nil
 }
 
 // hold puts the seller's payouts on hold, and returns until when. stands is until when they are.

@@ -121,35 +121,38 @@ func (s *Service) payable(ctx context.Context, seller string, id ID, requested i
 		err = s.o.Store.CheckNewest(ctx, a.Seller, last, max(last, requested))
 	}
 	if err == nil {
-		err = s.checkAsked(ctx, a, entries, requested)
+		err = s.checkWasCurrent(ctx, a, entries, requested)
 	}
 	return a, err
 }
 
-// checkAsked fails with [ledger.ErrTampered] unless the seller's journal says that the account was the current one, and verified, when
-// the entry requested asked for a payout: an attacker may have put back the row of a former one for that moment.
-func (s *Service) checkAsked(ctx context.Context, a Account, entries []ledger.Entry, requested int64) error {
-	before := slices.IndexFunc(entries, func(e ledger.Entry) bool { return e.Number > requested })
-	if before < 0 {
-		before = len(entries)
+// checkWasCurrent fails with [ledger.ErrTampered] unless the seller's journal says that the account was the current one, and verified,
+// when the entry requested asked for a payout: an attacker may have put back the row of a former one for that moment.
+func (s *Service) checkWasCurrent(ctx context.Context, a Account, entries []ledger.Entry, requested int64) error {
+	end := slices.IndexFunc(entries, func(e ledger.Entry) bool { return e.Number > requested })
+	if end < 0 {
+		end = len(entries)
 	}
-	asked, err := Fold(a.ID, entries[:before])
+	then, err := Fold(a.ID, entries[:end])
 	if err != nil {
 		return err
 	}
-	added, err := s.o.Store.AccountsAdded(ctx, a.Seller)
+	added, err := s.o.Store.AccountsAdded(ctx, a.Seller, requested, maxFormer)
 	if err != nil {
 		return err
 	}
-	current := ID("")
+	newest := ID("") // of those that were added as the current one
 	for _, e := range added {
-		if first, err := Fold(ID(e.Subject), []ledger.Entry{e}); err != nil {
+		first, err := Fold(ID(e.Subject), []ledger.Entry{e})
+		if err != nil {
 			return err
-		} else if first.Current && e.Number < requested {
-			current = first.ID
+		}
+		if first.Current {
+			newest = first.ID
+			break
 		}
 	}
-	if !asked.Current || asked.Status != StatusVerified || current != a.ID {
+	if !then.Current || then.Status != StatusVerified || newest != a.ID {
 		return ledger.ErrTampered.Because(fmt.Errorf("bank account %s was not the current one when entry %d of %s asked for a payout", a.ID, requested, a.Seller))
 	}
 	return nil

@@ -317,3 +317,33 @@ func TestJournal_TellsOfAnAccount(t *testing.T) {
 	}
 	h.wantIntact(a.ID, true)
 }
+
+// TestRegister_DamagedJournal has an entry about the current account changed while its seller registers another one. That is refused, or
+// the journal would have two current accounts once the entry is as it was.
+func TestRegister_DamagedJournal(t *testing.T) {
+	for name, where := range map[string]string{"the entry that added it": "type = 'bank_account.added'", "the entry that verified it": "type = 'bank_account.verified'"} {
+		t.Run(name, func(t *testing.T) {
+			h := newFixture(t, accepted(100), accepted(100))
+			a := h.register(h.ashas())
+			h.mustStep()
+			another := h.ashas()
+			another.IFSC = "SBIN0000300"
+			h.place.ByHand(t, `UPDATE entries SET at = at + 1 WHERE `+where)
+			if got, err := h.service.Register(t.Context(), another); !errors.Is(err, ledger.ErrTampered) {
+				t.Errorf("registered %+v, %v", got, err)
+			}
+			h.place.ByHand(t, `UPDATE entries SET at = at - 1 WHERE `+where)
+			h.place.ByHand(t, `UPDATE bank_accounts SET is_current = 0 WHERE id = '`+string(a.ID)+`'`) // and the row is hidden
+			b := h.register(another)
+			for id, want := range map[bank.ID]bool{a.ID: false, b.ID: true} {
+				entries, err := h.db.EntriesAbout(t.Context(), a.Seller, string(id))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got, err := bank.Fold(id, entries); err != nil || got.Current != want {
+					t.Errorf("%s is current: %t, %v; want %t", id, got.Current, err, want)
+				}
+			}
+		})
+	}
+}

@@ -20,14 +20,14 @@ import (
 func (s *Service) Cancel(ctx context.Context, c Caller, id ID, key string) (Payout, bool, error) {
 	asked, err := s.Payout(ctx, c, id)
 	isSent := false
-	if err == nil && s.mayBeSent(asked) { // it waits only if the gateway does not have it
-		if err := s.countGatewayCall(ctx, c.User); err != nil {
+	if err == nil { // it waits only if the gateway does not have it
+		if err := s.countGatewayCall(ctx, c, asked); err != nil {
 			return Payout{}, false, err
 		}
 		if isSent, err = s.applyIfSent(ctx, asked); err != nil {
 			return Payout{}, false, ErrCancelUnclear.Because(err)
 		}
-	} else if err != nil && !errors.Is(err, ErrNotFound) { // that is answered below, where the key is checked first
+	} else if !errors.Is(err, ErrNotFound) { // that is answered below, where the key is checked first
 		return Payout{}, false, err
 	}
 	call := repeatable{
@@ -73,10 +73,13 @@ const (
 	cancelCost    = time.Second
 )
 
-// countGatewayCall counts a cancellation that asks the gateway. It fails with [ErrCancelledOften].
-func (s *Service) countGatewayCall(ctx context.Context, user string) error {
+// countGatewayCall counts a seller's cancellation if it asks the gateway. It fails with [ErrCancelledOften].
+func (s *Service) countGatewayCall(ctx context.Context, c Caller, p Payout) error {
+	if asks := s.mayBeSent(p) || p.State == Submitted && s.Cancellable(p); !asks || c.Admin {
+		return nil
+	}
 	return s.o.Store.InTx(ctx, func(tx Tx) error {
-		_, counted, err := tx.TakeThrottle(ctx, "cancel|"+user, s.o.Now(), cancelCost, cancelsAtOnce*cancelCost)
+		_, counted, err := tx.TakeThrottle(ctx, "cancel|"+c.User, s.o.Now(), cancelCost, cancelsAtOnce*cancelCost)
 		if err == nil && !counted {
 			err = ErrCancelledOften.After(cancelCost)
 		}
@@ -167,9 +170,6 @@ func (s *Service) cancelAtGateway(ctx context.Context, c Caller, p Payout, call 
 	g, err := s.gatewayOf(p)
 	if err != nil {
 		return Payout{}, false, ErrCancelUnclear.Because(err)
-	}
-	if err := s.countGatewayCall(ctx, c.User); err != nil {
-		return Payout{}, false, err
 	}
 	report, err := g.Cancel(ctx, p.GatewayID)
 	if err != nil {

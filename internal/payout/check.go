@@ -90,7 +90,6 @@ var KeepsState = append([]ledger.Type{ledger.PayoutUpdated, ledger.DiscrepancyFo
 
 // ErrPayoutTampered freezes a payout whose records the service did not write.
 var ErrPayoutTampered = fault.New(fault.Conflict, "payout_tampered",
-
 	"This payout was changed outside the service, so it is frozen: it is neither sent nor cancelled nor refunded. Our team is reviewing it.")
 
 // TamperedNote is what is written down on such a payout, in place of the gateway's word.
@@ -102,10 +101,11 @@ func (p Payout) IsTampered() bool { return p.Discrepancy == TamperedNote }
 // isTampered reports whether an error says that the service did not write what was read.
 func isTampered(err error) bool { return errors.Is(err, ledger.ErrTampered) }
 
-// checkToSend is the last check before an order is sent, in the transaction that claims it. It fails with errRaced if the payout was
-// marked with codePossibleDuplicate since endIfBalanceNegative looked at it, with [bank.ErrNotAccepted] if the bank account was rejected
-// since the gateway was told of it, and unless the payout and its seller's journal are as the service wrote them. It returns why payouts
-// are frozen or paused; "" if they are not.
+// checkToSend is the last check before an order is sent, in the transaction that claims it. It returns why payouts are frozen or paused;
+// "" if they are not. It fails with
+//   - errRaced if the payout was marked with codePossibleDuplicate since endIfBalanceNegative looked at it,
+//   - [bank.ErrNotAccepted] if the bank account was rejected since the gateway was told of it,
+//   - [ledger.ErrTampered] if the service did not write the payout, or the end of its seller's journal, as they are.
 func checkToSend(ctx context.Context, tx ChangeTx, p Payout) (why string, err error) {
 	if p.ReasonCode == codePossibleDuplicate {
 		return "", errRaced

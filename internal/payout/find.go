@@ -20,7 +20,7 @@ type Selection struct {
 	// LateAt selects payouts under way that should have arrived before it, and Discrepancy those with a discrepancy.
 	LateAt      time.Time
 	Discrepancy bool
-	// Least and Most bound the amount. A Most of zero is no bound.
+	// MinAmount and MaxAmount bound the amount. A MaxAmount of zero is no bound.
 	MinAmount, MaxAmount money.Amount
 	// Bank is the first four letters of the IFSC of the account that is paid.
 	Bank string

@@ -86,5 +86,4 @@ func (s *Service) reconcileUnlisted(ctx context.Context, g gateway.Gateway) erro
 // ErrRestored means that the database was put back to an older state, and that the gateway can't list what it made
 // since.
 var ErrRestored = errors.New("the database was restored, and the gateway can't list what was paid since: nothing is sent " +
-
 	"until its own records were compared and the restore is declared over")

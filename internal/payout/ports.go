@@ -37,8 +37,8 @@ type Store interface {
 	OpenPayouts(ctx context.Context, now time.Time) (OpenPayouts, error)
 	// UnresolvedPayouts lists those that are unknown or in review, oldest first.
 	UnresolvedPayouts(ctx context.Context, limit int) ([]Payout, error)
-	// LatePayouts lists those that should have arrived by now, are still under way and are in none of the other lists but that of
-	// unclear ones, oldest first.
+	// LatePayouts lists those that should have arrived by now and are still under way, oldest first. It leaves out those with a
+	// discrepancy or without a gateway.
 	LatePayouts(ctx context.Context, now time.Time, limit int) ([]Payout, error)
 	// PayoutsWithDiscrepancy lists payouts with a discrepancy, oldest first.
 	PayoutsWithDiscrepancy(ctx context.Context, limit int) ([]Payout, error)

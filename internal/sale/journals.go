@@ -3,6 +3,7 @@ package sale
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 
 	"bursar/internal/ledger"
@@ -13,14 +14,15 @@ import (
 type journals struct {
 	// whole is from which entry on each seller's journal was found whole by this transaction, so that a batch of releases reads it once.
 	whole map[string]int64
-	// seen is what was read outside of a transaction, by the ids of sales.
+	// seen is what was read outside of a transaction, by the ids of sales. It is nil in the first of two transactions.
 	seen map[string]seenJournal
-	// long lists the sales that have to be read so first.
-	long []longJournal
+	// long is from which entry on journals have to be read so first, by seller, and sales are those that need it.
+	long  map[string]int64
+	sales []Sale
 }
 
-// seenJournal is how a seller's journal stood when it was found whole, from the first entry about a sale on. The entries about that sale
-// were read before.
+// seenJournal is how a seller's journal stood when it was found whole, from the first entry about a sale on, and the entries about that
+// sale among those that were read.
 type seenJournal struct {
 	entries []ledger.Entry
 	at      ledger.Head
@@ -28,17 +30,16 @@ type seenJournal struct {
 	err error
 }
 
-// longJournal is a sale whose seller's journal is too long, since the sale was recorded, to be read while others wait.
-type longJournal struct {
-	sale    Sale
-	entries []ledger.Entry
-}
-
-// errLongJournal means that nothing was done, because a journal has to be read outside of the transaction first.
+// errLongJournal means that a sale can't be released or refunded, because its seller's journal has to be read outside of the transaction
+// first.
 var errLongJournal = errors.New("sale: the journal is too long to be read in a transaction")
 
-// maxReadInTx bounds how many entries of a journal a transaction reads.
-const maxReadInTx = 2000
+const (
+	// maxReadInTx bounds how many entries of a journal a transaction reads.
+	maxReadInTx = 2000
+	// maxLong bounds how many longer journals are read for one batch.
+	maxLong = 5
+)
 
 // check fails with [ledger.ErrTampered] if an entry of the sale's seller is missing since the first about the sale, and with
 // errLongJournal if that can't be told yet.
@@ -52,13 +53,17 @@ func (j *journals) check(ctx context.Context, tx Tx, sale Sale, entries []ledger
 		return seen.err
 	}
 	if isSeen && seen.tells(entries) {
-		if err := tx.CheckJournalAfter(ctx, sale.Seller, seen.at); !errors.Is(err, ledger.ErrTampered) {
+		err := tx.CheckJournalAfter(ctx, sale.Seller, seen.at)
+		if !errors.Is(err, ledger.ErrTampered) { // else the datastore may have been restored since
 			return err
-		} // the datastore may have been restored since
+		}
 	}
 	end, err := tx.JournalEnd(ctx, sale.Seller)
 	if err == nil && !isSeen && end-from > maxReadInTx {
-		j.long = append(j.long, longJournal{sale, entries})
+		if first, known := j.long[sale.Seller]; !known || from < first {
+			j.long[sale.Seller] = from
+		}
+		j.sales = append(j.sales, sale)
 		return errLongJournal
 	}
 	if err == nil {
@@ -70,53 +75,52 @@ func (j *journals) check(ctx context.Context, tx Tx, sale Sale, entries []ledger
 	return err
 }
 
-// tells reports whether the entries about the sale are those that were there, and others that came later.
+// tells reports whether the entries about the sale are those that were read, and others that came later.
 func (s seenJournal) tells(entries []ledger.Entry) bool {
-	n := len(s.entries)
-	same := func(a, b ledger.Entry) bool { return a.Number == b.Number && a.Hash == b.Hash }
-	isLater := func(e ledger.Entry) bool { return e.Number > s.at.Number }
-	return len(entries) >= n && slices.EqualFunc(entries[:n], s.entries, same) && !slices.ContainsFunc(entries[n:], func(e ledger.Entry) bool { return !isLater(e) })
+	later := slices.IndexFunc(entries, func(e ledger.Entry) bool { return e.Number > s.at.Number })
+	if later < 0 {
+		later = len(entries)
+	}
+	return slices.EqualFunc(entries[:later], s.entries, func(a, b ledger.Entry) bool { return a.Number == b.Number && a.Hash == b.Hash })
 }
 
-// inTx runs fn in a transaction. If journals are too long for that, it reads them and runs fn once more.
+// inTx runs fn in a transaction. If fn returns errLongJournal, inTx reads the journals that are too long, and runs fn once more.
 func (s *Service) inTx(ctx context.Context, fn func(Tx, *journals) error) error {
-	seen := map[string]seenJournal{}
+	var seen map[string]seenJournal
 	for {
-		var long []longJournal
+		var j journals
 		err := s.o.Store.InTx(ctx, func(tx Tx) error {
-			j := journals{whole: map[string]int64{}, seen: seen}
-			err := fn(tx, &j)
-			long = j.long
-			return err
+			j = journals{whole: map[string]int64{}, seen: seen, long: map[string]int64{}}
+			return fn(tx, &j)
 		})
-		if err != nil && !errors.Is(err, errLongJournal) || len(long) == 0 || len(seen) > 0 {
+		if !errors.Is(err, errLongJournal) || seen != nil {
 			return err
 		}
-		if err := s.read(ctx, long, seen); err != nil {
+		if seen, err = s.read(ctx, j); err != nil {
 			return err
 		}
 	}
 }
 
-// read reads the journals of sales outside of a transaction, each seller's once.
-func (s *Service) read(ctx context.Context, long []longJournal, seen map[string]seenJournal) error {
-	from := map[string]int64{}
-	for _, l := range long {
-		first, known := from[l.sale.Seller]
-		if n := l.entries[0].Number; !known || n < first {
-			from[l.sale.Seller] = n
+// read reads the journals that are too long, outside of a transaction.
+func (s *Service) read(ctx context.Context, j journals) (map[string]seenJournal, error) {
+	seen := map[string]seenJournal{}
+	for _, seller := range slices.Sorted(maps.Keys(j.long)) {
+		var subjects []string
+		for _, sale := range j.sales {
+			if sale.Seller == seller {
+				subjects = append(subjects, subject(sale.ID))
+			}
 		}
-	}
-	for seller, first := range from {
-		at, err := s.o.Store.CheckJournalFrom(ctx, seller, first)
+		at, about, err := s.o.Store.CheckJournalFrom(ctx, seller, j.long[seller], subjects)
 		if err != nil && !errors.Is(err, ledger.ErrTampered) {
-			return err
+			return nil, err
 		}
-		for _, l := range long {
-			if l.sale.Seller == seller {
-				seen[l.sale.ID] = seenJournal{l.entries, at, err}
+		for _, sale := range j.sales {
+			if sale.Seller == seller {
+				seen[sale.ID] = seenJournal{about[subject(sale.ID)], at, err}
 			}
 		}
 	}
-	return nil
+	return seen, nil
 }

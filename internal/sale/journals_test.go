@@ -16,16 +16,20 @@ import (
 type reading struct {
 	sale.Store
 	reads int
-	then  func()
+	// first and then run around it.
+	first, then func()
 }
 
-func (r *reading) CheckJournalFrom(ctx context.Context, owner string, from int64) (ledger.Head, error) {
+func (r *reading) CheckJournalFrom(ctx context.Context, owner string, from int64, subjects []string) (ledger.Head, map[string][]ledger.Entry, error) {
 	r.reads++
-	at, err := r.Store.CheckJournalFrom(ctx, owner, from)
+	if r.first != nil {
+		r.first()
+	}
+	at, about, err := r.Store.CheckJournalFrom(ctx, owner, from, subjects)
 	if r.then != nil {
 		r.then()
 	}
-	return at, err
+	return at, about, err
 }
 
 // openLongShop has a sale of 1,000, refunded by 100, before more entries than a transaction reads.
@@ -101,6 +105,12 @@ func TestLongJournal_TamperedWith(t *testing.T) {
 		},
 		"the refund":                   func(s *fixture, _ *reading) { hideRefund(s) },
 		"the refund, once it was read": func(s *fixture, r *reading) { r.then = func() { hideRefund(s) } },
+		"the refund, but while it is read": func(s *fixture, r *reading) {
+			s.place.ByHand(s, `CREATE TABLE kept_entries AS SELECT * FROM entries WHERE subject = 'sale:first' AND type = 'sale.refunded'`)
+			hideRefund(s)
+			r.first = func() { s.place.ByHand(s, `INSERT INTO entries SELECT * FROM kept_entries`) }
+			r.then = func() { hideRefund(s) }
+		},
 		"an entry behind what was read": func(s *fixture, r *reading) {
 			r.then = func() {
 				r.then = nil

@@ -71,8 +71,9 @@ type Store interface {
 	// AdjustmentEntries lists the entries of a seller's adjustments numbered below before, newest first, up to limit; before 0
 	// begins at the newest. It fails with [ledger.ErrTampered] if the service did not write all of it.
 	AdjustmentEntries(ctx context.Context, seller string, before int64, limit int) ([]ledger.Entry, error)
-	// CheckJournalFrom is [Tx.CheckJournal] outside of a transaction. It returns how the journal stood.
-	CheckJournalFrom(ctx context.Context, owner string, from int64) (ledger.Head, error)
+	// CheckJournalFrom is [Tx.CheckJournal] outside of a transaction. It returns how the journal stood, and which of the entries
+	// that it read are about each of some subjects.
+	CheckJournalFrom(ctx context.Context, owner string, from int64, subjects []string) (ledger.Head, map[string][]ledger.Entry, error)
 	InTx(ctx context.Context, fn func(Tx) error) error
 }
 

@@ -280,13 +280,19 @@ func (s *Service) ReleaseDue(ctx context.Context) (int, error) {
 				break
 			}
 			found, err := release(ctx, tx, j, id, now)
-			if errors.Is(err, errLongJournal) { // it is still due too
+			if errors.Is(err, errLongJournal) && len(j.long) < maxLong { // it is still due too
 				continue
+			}
+			if errors.Is(err, errLongJournal) {
+				break
 			}
 			if err != nil {
 				return err
 			}
 			tampered = errors.Join(tampered, found)
+		}
+		if j.seen == nil && len(j.long) > 0 { // nothing is released until these are read
+			return errLongJournal
 		}
 		return nil
 	})

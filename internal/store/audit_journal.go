@@ -59,6 +59,7 @@ func (a *auditor) journals() []ledger.Finding {
 			switch {
 			case e.Number == w.at.Number && e.Hash == w.at.Hash && e.After == w.at.Balance:
 			case a.checkpointsChanged:
+				a.found.rewritten = append(a.found.rewritten, e.Owner)
 				note(&f, ledger.Violation{Seller: e.Owner, Problem: fmt.Sprintf(
 					"after entry %d the journal is not what is kept of it with checkpoint %d, and that was changed", e.Number, e.At.UnixMicro())}, restoreCheckpoints)
 			default:

@@ -67,7 +67,7 @@ func (tx *Tx) endBankAccount(
 	}
 	is.EncryptedNumber = cmp.Or(row.EncryptedNumber, is.EncryptedNumber)
 	ended := end(is)
-	_, err = tx.exec(ctx, `UPDATE bank_accounts SET is_current = 0, encrypted_number = $2, status = $3, reason = $4, verified_at = NULL, due_at = NULL, mac = '' WHERE id = $1`,
+	_, err = tx.exec(ctx, `UPDATE bank_accounts SET is_current = 0, encrypted_number = CASE WHEN $2 = '' THEN '' ELSE encrypted_number END, status = $3, reason = $4, verified_at = NULL, due_at = NULL, mac = '' WHERE id = $1`,
 		string(id), ended.EncryptedNumber, string(ended.Status), ended.Reason)
 	if _, differs := ledger.Differs(is, ended); err != nil || !known || !differs { // one that the journal does not know was lent by hand
 		return err

@@ -248,20 +248,20 @@ func (db *DB) WrittenWith(ctx context.Context, keys ledger.Keys) (written, hasJo
 	return written, hasJournals, err
 }
 
-const accountsAdded = ` WHERE e.owner = $1 AND e.type = 'bank_account.added' ORDER BY e.number`
+var accountsAdded = entriesAboutColumns + ` WHERE e.owner = $1 AND e.type = 'bank_account.added' AND e.number < $2 ORDER BY e.number DESC LIMIT $3 + 0`
 
-// AccountsAdded lists the entries that added an owner's bank accounts, oldest first. It fails with [ledger.ErrTampered] if the
-// service did not write all of them.
-func (db *DB) AccountsAdded(ctx context.Context, owner string) ([]ledger.Entry, error) {
+// AccountsAdded lists the entries numbered below before that added an owner's bank accounts, newest first, up to limit. It fails with
+// [ledger.ErrTampered] if the service did not write all of them.
+func (db *DB) AccountsAdded(ctx context.Context, owner string, before int64, limit int) ([]ledger.Entry, error) {
 	return db.signer.checkedEntries(func(scan func(*row)) error {
-		return db.query(ctx, entriesAboutColumns+accountsAdded, scan, owner)
+		return db.query(ctx, accountsAdded, scan, owner, before, limit)
 	})
 }
 
 // AccountsAdded is [DB.AccountsAdded] as the transaction sees it.
-func (tx *Tx) AccountsAdded(ctx context.Context, owner string) ([]ledger.Entry, error) {
+func (tx *Tx) AccountsAdded(ctx context.Context, owner string, before int64, limit int) ([]ledger.Entry, error) {
 	return tx.signer.checkedEntries(func(scan func(*row)) error {
-		return tx.each(ctx, entriesAboutColumns+accountsAdded, []any{owner}, scan)
+		return tx.each(ctx, accountsAdded, []any{owner, before, limit}, scan)
 	})
 }
 
@@ -311,13 +311,23 @@ func (tx *Tx) JournalEnd(ctx context.Context, owner string) (int64, error) {
 	return head.Number, err
 }
 
-// CheckJournalFrom is [Tx.CheckJournal] outside of a transaction. It returns how the journal stood.
-func (db *DB) CheckJournalFrom(ctx context.Context, owner string, from int64) (ledger.Head, error) {
+// CheckJournalFrom is [Tx.CheckJournal] outside of a transaction. It returns how the journal stood, and which of the entries that it
+// read are about each of some subjects.
+func (db *DB) CheckJournalFrom(ctx context.Context, owner string, from int64, subjects []string) (ledger.Head, map[string][]ledger.Entry, error) {
 	head, err := db.head(ctx, owner)
 	if err != nil {
-		return ledger.Head{}, err
+		return ledger.Head{}, nil, err
 	}
-	return db.signer.checkNewest(head, from, ledger.Head{}, head.Number, db.entriesAfter(ctx, owner))
+	about := make(map[string][]ledger.Entry, len(subjects))
+	for _, s := range subjects {
+		about[s] = nil
+	}
+	at, err := db.signer.checkNewestSeen(head, from, ledger.Head{}, head.Number, db.entriesAfter(ctx, owner), func(e ledger.Entry) {
+		if list, isAsked := about[e.Subject]; isAsked {
+			about[e.Subject] = append(list, e)
+		}
+	})
+	return at, about, err
 }
 
 // maxTailEntries bounds how far back [DB.CheckNewest] and [Tx.CheckNewest] look: a journal of years would take long to read.
@@ -389,6 +399,13 @@ func (db *DB) entriesAfter(ctx context.Context, owner string) func(after int64, 
 
 // checkNewest reads the end of a journal in pages, up to an entry, and checks it.
 func (s *signer) checkNewest(head ledger.Head, from int64, known ledger.Head, upTo int64, read func(after int64, scan func(*row)) error) (ledger.Head, error) {
+	return s.checkNewestSeen(head, from, known, upTo, read, func(ledger.Entry) {})
+}
+
+// checkNewestSeen is checkNewest, and calls seen with each entry that it reads.
+func (s *signer) checkNewestSeen(
+	head ledger.Head, from int64, known ledger.Head, upTo int64, read func(after int64, scan func(*row)) error, seen func(ledger.Entry),
+) (ledger.Head, error) {
 	keys, err := s.get()
 	if err != nil {
 		return known, err
@@ -405,6 +422,7 @@ func (s *signer) checkNewest(head ledger.Head, from int64, known ledger.Head, up
 				if failed != nil || e.Number > upTo || !yield(e) {
 					return
 				}
+				seen(e)
 				after = e.Number
 			}
 			if failed != nil || len(page) < auditPage {

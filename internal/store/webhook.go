@@ -43,7 +43,7 @@ var deliveryFields = fields[webhook.Delivery]{
 var webhookDeliveryTable = &table[webhook.Delivery]{name: "webhook_deliveries", texts: &sync.Map{}, columns: deliveryFields}
 
 // endpointMessage is what the MAC of an endpoint covers: all but how deliveries go, and how many decisions there were about it, so
-// that a row that was changed or removed since is not accepted when it is put back.
+// that an old row is not accepted after an admin changed or removed the endpoint. One from before the service disabled it is.
 func endpointMessage(e webhook.Endpoint, decisions int64) []byte {
 	until := ""
 	if !e.OldUntil.IsZero() {
@@ -114,7 +114,11 @@ func (tx *Tx) EndpointForUpdate(ctx context.Context, id string) (e webhook.Endpo
 	if err != nil {
 		return webhook.Endpoint{}, false, err
 	}
-	err = tx.each(ctx, selectEndpoints+` WHERE id = $1`+tx.dialect.forUpdate("webhook_endpoints"), []any{id}, func(r *row) {
+	if _, err := tx.one(ctx, `SELECT id FROM webhook_endpoints WHERE id = $1`+tx.dialect.forUpdate("webhook_endpoints"), []any{id}, new(string)); err != nil {
+		return webhook.Endpoint{}, false, err
+	}
+	// In a statement of its own, which sees the decision of whoever held the lock before.
+	err = tx.each(ctx, selectEndpoints+` WHERE id = $1`, []any{id}, func(r *row) {
 		found = true
 		e = scanEndpoint(r, keys)
 	})

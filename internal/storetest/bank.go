@@ -3,6 +3,7 @@ package storetest
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"testing"
 	"time"
@@ -217,14 +218,16 @@ func testHasVerifiedAccount(_ *testing.T, b *bench) {
 		}
 	}
 	b.update(func(tx *store.Tx) error {
-		entries, err := tx.AccountsAdded(b.ctx(), seller)
-		added(seller, entries, err, "bka_usr_a", "bka_a", "bka_a2")
+		entries, err := tx.AccountsAdded(b.ctx(), seller, math.MaxInt64, 2)
+		added(seller, entries, err, "bka_a2", "bka_a")
 		return nil
 	})
-	entries, err := b.db.AccountsAdded(b.ctx(), other)
-	added(other, entries, err, "bka_usr_b", "bka_b")
+	entries, err := b.db.AccountsAdded(b.ctx(), other, math.MaxInt64, 10)
+	added(other, entries, err, "bka_b", "bka_usr_b")
+	entries, err = b.db.AccountsAdded(b.ctx(), other, entries[0].Number, 10)
+	added(other, entries, err, "bka_usr_b")
 	changed := b.with(b.engine.Tamper(b.T, b.db, `UPDATE entries SET at = at + 1 WHERE subject = 'bka_b'`))
-	if _, err := changed.db.AccountsAdded(b.ctx(), other); !errors.Is(err, ledger.ErrTampered) {
+	if _, err := changed.db.AccountsAdded(b.ctx(), other, math.MaxInt64, 10); !errors.Is(err, ledger.ErrTampered) {
 		b.Errorf("the accounts of %s, one of them changed by hand: %v", other, err)
 	}
 }

@@ -325,13 +325,16 @@ func testEntriesAbout(_ *testing.T, b *bench) {
 		}
 		return nil
 	})
-	whole, err := b.db.Sales().CheckJournalFrom(b.ctx(), "usr_a", 7)
+	whole, seen, err := b.db.Sales().CheckJournalFrom(b.ctx(), "usr_a", 1, []string{"pyt_returned", "pyt_none"})
 	b.must(err)
+	if got := seen["pyt_returned"]; len(seen) != 2 || len(got) != len(about) || got[0].Number != about[0].Number || len(seen["pyt_none"]) > 0 {
+		b.Errorf("the entries about a payout that were read are %+v, want %+v", seen, about)
+	}
 	b.update(func(tx *store.Tx) error {
 		_, err := tx.Append(b.ctx(), b.posting("usr_a", ledger.AccountProofMissing, ledger.Moved{}))
 		return err
 	})
-	if _, err := b.db.Sales().CheckJournalFrom(b.ctx(), "usr_nobody", 1); !errors.Is(err, ledger.ErrTampered) {
+	if _, _, err := b.db.Sales().CheckJournalFrom(b.ctx(), "usr_nobody", 1, nil); !errors.Is(err, ledger.ErrTampered) {
 		b.Errorf("the journal of nobody: %v", err)
 	}
 	b.update(func(tx *store.Tx) error {

@@ -802,6 +802,26 @@ func TestTamperedEndpoint(t *testing.T) {
 	d.must(d.Remove(t.Context(), operator, e.ID))
 }
 
+// TestChange_AtOnce has operators change one endpoint at once: each waits for the other, and none takes the other's change for
+// tampering.
+func TestChange_AtOnce(t *testing.T) {
+	d := newDesk(t)
+	e, _ := d.add("https://shop.example/hook")
+	var all sync.WaitGroup
+	for i := range 8 {
+		all.Go(func() {
+			description := fmt.Sprint("change ", i)
+			if _, err := d.Change(t.Context(), operator, e.ID, webhook.Change{Description: &description}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if got, err := d.Endpoint(t.Context(), e.ID); err != nil || got.Tampered {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
 // TestTamperedEndpoint_OldCopy puts back the row of an endpoint that an operator changed, and of one that was removed.
 func TestTamperedEndpoint_OldCopy(t *testing.T) {
 	d := newDesk(t)
