@@ -67,10 +67,11 @@ func (s *Service) Cancel(ctx context.Context, c Caller, id ID, key string) (Payo
 // ErrCancelledOften asks a caller to wait: their cancellations take turns at the gateway from everyone's payouts.
 var ErrCancelledOften = fault.New(fault.TooMany, "too_many_attempts", "You tried to cancel payouts too often just now. Nothing was changed. Try again in a moment.")
 
-// A caller may ask the gateway for so many cancellations at once, and then for one more each second.
+// A caller may ask the gateway for so many cancellations at once, and then for one more each ten seconds. Together these are longer than
+// clocks of instances differ.
 const (
 	cancelsAtOnce = 60
-	cancelCost    = time.Second
+	cancelCost    = 10 * time.Second
 )
 
 // countGatewayCall counts a seller's cancellation if it asks the gateway. It fails with [ErrCancelledOften].

@@ -61,9 +61,9 @@ func TestCancel_AsksTheGatewaySoOften(t *testing.T) {
 	if f := fault.From(err); !errors.Is(err, payout.ErrCancelledOften) || f.RetryAfter == 0 || asked < 50 || asked > 100 {
 		t.Errorf("after %d times: %v", asked, err)
 	}
-	s.now = s.now.Add(2 * time.Second)
+	s.now = s.now.Add(11 * time.Second)
 	if _, _, err = s.payouts.Cancel(t.Context(), seller, s.id, ""); !errors.Is(err, payout.ErrCancelUnclear) {
-		t.Errorf("two seconds later: %v", err)
+		t.Errorf("eleven seconds later: %v", err)
 	}
 	s.gateway.deaf = false
 	if _, _, err := s.payouts.Cancel(t.Context(), payout.Caller{User: "usr_ada", Admin: true}, s.id, ""); errors.Is(err, payout.ErrCancelledOften) {

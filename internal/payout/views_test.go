@@ -21,6 +21,21 @@ func TestQuote_MatchesRequest(t *testing.T) {
 	}
 }
 
+// TestQuote_RailOfTheNetAmount asks for more than a rail carries, of which it carries what is left after the fee.
+func TestQuote_RailOfTheNetAmount(t *testing.T) {
+	s := newStory(t)
+	net := s.payouts.Quote(60_000).Net
+	s.gateway.lacking = func(c *gateway.Capabilities) {
+		c.Rails = []gateway.Rail{{Name: "fast", Max: net, Takes: time.Minute}, {Name: "slow"}}
+	}
+	if q := s.payouts.Quote(60_000); q.Rail != "fast" || q.Net != net || net == 60_000 {
+		t.Errorf("quoted %+v, want the rail that carries %d", q, net)
+	}
+	if q := s.payouts.Quote(60_100); q.Rail != "slow" {
+		t.Errorf("quoted %+v, want the rail that carries more", q)
+	}
+}
+
 // A payout is late from its estimated arrival on, while it is under way.
 func TestIsLate(t *testing.T) {
 	at := time.Date(2026, 11, 2, 9, 0, 0, 0, time.UTC)

@@ -275,7 +275,7 @@ func (m *market) checkWatched(w *withdrawal, p payout.Payout, was payout.State) 
 	if p.State == was {
 		ended = w.changed
 	}
-	cleared := p.State == was && w.due == 0 // a person has looked
+	cleared := p.State == was && w.due == 0 && w.last.Discrepancy == "" // a person has looked
 	unfindable := p.GatewayID == "" && !m.gateways.named(w.at).capabilities().Lookup
 	over := p.State == payout.Returned || p.Discrepancy != "" || cleared || unfindable || m.now-ended > leastOfDays-2*maxOff
 	m.assert(endsWatched, p.State != payout.ManualReview || !p.DueAt.IsZero(), string(p.ID), "payout %s is in review, and is not polled again", p.ID)

@@ -117,7 +117,7 @@ func (tx *Tx) EndpointForUpdate(ctx context.Context, id string) (e webhook.Endpo
 	if _, err := tx.one(ctx, `SELECT id FROM webhook_endpoints WHERE id = $1`+tx.dialect.forUpdate("webhook_endpoints"), []any{id}, new(string)); err != nil {
 		return webhook.Endpoint{}, false, err
 	}
-	// In a statement of its own, which sees the decision of whoever held the lock before.
+	// In a statement of its own, which sees the decision of the change that held the lock before.
 	err = tx.each(ctx, selectEndpoints+` WHERE id = $1`, []any{id}, func(r *row) {
 		found = true
 		e = scanEndpoint(r, keys)
