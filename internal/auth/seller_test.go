@@ -1,12 +1,15 @@
 package auth_test
 
 import (
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"bursar/internal/auth"
 	"bursar/internal/bank"
+	"bursar/internal/ledger"
 	"bursar/internal/mail"
 	"bursar/internal/sale"
 )
@@ -89,6 +92,13 @@ func TestCreatedSeller_Claimed(t *testing.T) {
 			now := s.clock.Now()
 			if balance, err := s.db.Balance(t.Context(), u.ID); err != nil || balance.Hold(now).Before(now.Add(71*time.Hour)) {
 				t.Errorf("payouts are on hold until %v, %v", balance.Hold(now), err)
+			}
+			entries, err := s.db.Entries(t.Context(), u.ID, 0, 50)
+			wasTakenOver := func(e ledger.Entry) bool {
+				return e.Type == ledger.PayoutsOnHold && strings.Contains(e.Data, string(ledger.HoldTakenOver))
+			}
+			if err != nil || !slices.ContainsFunc(entries, wasTakenOver) {
+				t.Errorf("the journal does not say that payouts are on hold because of it: %+v, %v", entries, err)
 			}
 		})
 	}

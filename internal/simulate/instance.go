@@ -230,6 +230,11 @@ func (m *market) due(loop int, due int64, still func() bool) {
 				m.look(mc.on, loop)
 			}
 		})
+		m.at(time.UnixMicro(due).Sub(m.start)+2*maxOff, func() { // whatever was in the way: a clock that was put back, or a failure
+			if mc.on != nil && still() {
+				m.look(mc.on, loop)
+			}
+		})
 	}
 }
 

@@ -2,6 +2,9 @@ package simulate_test
 
 // moreBugs were planted by an engineer who had read the service and not the simulator. Many needed what it did not play, or did not check.
 var moreBugs = []planted{
+	{"a page of the statement begins one line too late", []edit{
+		{inRazorpayx, "Next: listPosition{skip: at.skip + len(items)}.cursor()}", "Next: listPosition{skip: at.skip + len(items) + 1}.cursor()}"},
+	}},
 	{"a request of just the least amount is refused", []edit{
 		{inPayout, "if r.Amount < s.o.Minimum {", "if r.Amount <= s.o.Minimum {"},
 	}},

@@ -335,10 +335,16 @@ func (w wire) copyOf(req *http.Request, body []byte) *http.Request {
 	m := w.on.m
 	r := req.Clone(m.ctx)
 	r.Body = io.NopCloser(bytes.NewReader(body))
-	if r.Method != http.MethodGet || !strings.HasSuffix(r.URL.Path, "/payouts") {
+	isStatement := strings.HasSuffix(r.URL.Path, "/transactions")
+	if r.Method != http.MethodGet || !isStatement && !strings.HasSuffix(r.URL.Path, "/payouts") {
 		return r
 	}
 	query := r.URL.Query()
+	if isStatement { // in small pages too
+		query.Set("count", strconv.Itoa(5+m.dice.IntN(20)))
+		r.URL.RawQuery = query.Encode()
+		return r
+	}
 	o := m.gateways.orders[query.Get("reference_id")]
 	if !query.Has("skip") || !query.Has("reference_id") { // later pages are as the first
 		m.current.unfiltered = query.Has("reference_id") && m.strikes(odd)
