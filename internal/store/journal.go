@@ -283,23 +283,20 @@ func (db *DB) EntriesAboutBefore(ctx context.Context, owner, subject string, bef
 // entry from a number up to the last one is there as the service wrote it. So no entry of what is about to be paid can
 // have been taken away, or made one about something else.
 func (tx *Tx) CheckJournal(ctx context.Context, owner string, from int64) error {
-	head, err := tx.head(ctx, owner)
-	if err != nil {
-		return err
-	}
-	_, err = tx.signer.checkNewest(head, from, ledger.Head{}, math.MaxInt64, func(after int64, scan func(*row)) error {
-		return tx.each(ctx, entriesFrom, []any{owner, after, auditPage}, scan)
-	})
-	return err
+	return tx.checkFrom(ctx, owner, from, ledger.Head{})
 }
 
 // CheckJournalAfter is [Tx.CheckJournal] from where the journal was found whole.
 func (tx *Tx) CheckJournalAfter(ctx context.Context, owner string, whole ledger.Head) error {
+	return tx.checkFrom(ctx, owner, whole.Number, whole)
+}
+
+func (tx *Tx) checkFrom(ctx context.Context, owner string, from int64, known ledger.Head) error {
 	head, err := tx.head(ctx, owner)
 	if err != nil {
 		return err
 	}
-	_, err = tx.signer.checkNewest(head, whole.Number, whole, math.MaxInt64, func(after int64, scan func(*row)) error {
+	_, err = tx.signer.checkNewest(head, from, known, math.MaxInt64, func(after int64, scan func(*row)) error {
 		return tx.each(ctx, entriesFrom, []any{owner, after, auditPage}, scan)
 	})
 	return err
