@@ -16,10 +16,11 @@ import (
 )
 
 type reconcileCmd struct {
-	From  string `placeholder:"DAY" help:"First day; yesterday unless set."`
-	To    string `placeholder:"DAY" help:"Last day; yesterday unless set. Today is compared as far as it has come."`
-	Again bool   `help:"Read those days again too that were read whole before."`
-	JSON  bool   `help:"Print the result as JSON."`
+	From      string `placeholder:"DAY" help:"First day; yesterday unless set."`
+	To        string `placeholder:"DAY" help:"Last day; yesterday unless set. Today is compared as far as it has come."`
+	Statement string `placeholder:"NAME" help:"Gateway whose statement is compared; the one that pays now unless set."`
+	Again     bool   `help:"Read those days again too that were read whole before."`
+	JSON      bool   `help:"Print the result as JSON."`
 }
 
 func (reconcileCmd) Help() string {
@@ -27,7 +28,7 @@ func (reconcileCmd) Help() string {
 		"which docs/reconciliation.md explains; the dashboard's inbox shows them to admins, who settle them with a note. " +
 		"It works beside a running server, which does this each day by itself. " +
 		"The exit code is 0 when nothing differs that was not resolved, 1 when something does, and 2 when the command was asked wrongly.\n\n" +
-		examples("bursar reconcile", "bursar reconcile --from 2026-10-01 --to 2026-10-31", "bursar reconcile --json | jq '.differences[] | select(.resolvedAt == null)'")
+		examples("bursar reconcile", "bursar reconcile --from 2026-10-01 --to 2026-10-31", "bursar reconcile --statement razorpayx", "bursar reconcile --json | jq '.differences[] | select(.resolvedAt == null)'")
 }
 
 // Run reads the statement, compares and reports.
@@ -38,7 +39,7 @@ func (c reconcileCmd) Run(ctx context.Context, e *env) (err error) {
 	}
 	defer datastore.Close()
 	progress := progressOn(e.err)
-	service, err := datastore.Reconciliation(ctx, func(day time.Time, lines int) {
+	service, err := datastore.Reconciliation(ctx, c.Statement, func(day time.Time, lines int) {
 		progress("Reading the statement of %s: %d lines", day.Format(time.DateOnly), lines)
 	})
 	if err != nil {
@@ -149,6 +150,7 @@ func writeResultJSON(w io.Writer, r reconcile.Result, cfg config.Config) error {
 		ID         string     `json:"id"`
 		Kind       string     `json:"kind"`
 		Meaning    string     `json:"meaning"`
+		Gateway    string     `json:"gateway"`
 		Subject    string     `json:"subject"`
 		PayoutID   payout.ID  `json:"payoutId,omitempty"`
 		Detail     string     `json:"detail"`
@@ -182,7 +184,7 @@ func writeResultJSON(w io.Writer, r reconcile.Result, cfg config.Config) error {
 	}{r.Period.From, r.Period.To, cfg.Currency.Code(), r.Lines, r.Payouts, r.Unjudged, r.Open, sums, []difference{}}
 	for _, d := range r.Differences {
 		one := difference{
-			d.ID, string(d.Kind), d.Kind.Meaning(), d.Subject, d.Payout, d.Detail, d.At, show(d.AtGateway), show(d.InLedger), d.FirstSeen, nil,
+			d.ID, string(d.Kind), d.Kind.Meaning(), string(d.Gateway), d.Subject, d.Payout, d.Detail, d.At, show(d.AtGateway), show(d.InLedger), d.FirstSeen, nil,
 		}
 		if !d.ResolvedAt.IsZero() {
 			one.ResolvedAt = &d.ResolvedAt

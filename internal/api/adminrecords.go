@@ -153,6 +153,7 @@ type differenceJSON struct {
 	ID         string         `json:"id"`
 	Kind       reconcile.Kind `json:"kind"`
 	Meaning    string         `json:"meaning"`
+	Gateway    string         `json:"gateway"`
 	Subject    string         `json:"subject"`
 	PayoutID   orNull         `json:"payoutId"`
 	Detail     string         `json:"detail"`
@@ -167,7 +168,7 @@ type differenceJSON struct {
 
 func (a *api) differenceOf(d reconcile.Difference) differenceJSON {
 	return differenceJSON{
-		d.ID, d.Kind, d.Kind.Meaning(), d.Subject, orNull(d.Payout), d.Detail, stamp(d.At), a.amount(d.AtGateway), a.amount(d.InLedger),
+		d.ID, d.Kind, d.Kind.Meaning(), string(d.Gateway), d.Subject, orNull(d.Payout), d.Detail, stamp(d.At), a.amount(d.AtGateway), a.amount(d.InLedger),
 		stamp(d.FirstSeen), stamp(d.LastSeen), stampOrNull(d.GoneAt), stampOrNull(d.ResolvedAt),
 	}
 }
@@ -263,6 +264,7 @@ type reconciliationJSON struct {
 
 type runJSON struct {
 	ID          string      `json:"id"`
+	Gateway     string      `json:"gateway"`
 	From        string      `json:"from"`
 	To          string      `json:"to"`
 	Daily       bool        `json:"daily"`
@@ -283,7 +285,7 @@ type runJSON struct {
 func (a *api) runOf(r reconcile.Run) runJSON {
 	s := r.Result.Sums
 	return runJSON{
-		r.ID, stamp(r.Period.From), stamp(r.Period.To), r.Daily, stamp(r.EndedAt), r.Result.Lines, r.Result.Payouts, r.Result.Unjudged, r.Result.Open,
+		r.ID, string(r.Gateway), stamp(r.Period.From), stamp(r.Period.To), r.Daily, stamp(r.EndedAt), r.Result.Lines, r.Result.Payouts, r.Result.Unjudged, r.Result.Open,
 		a.amount(s.AtGateway()), a.amount(s.InLedger()), a.amount(s.Fees), a.amount(s.UnderWay), a.amount(s.OtherPeriod), a.amount(s.Differing), a.amount(s.Rest()),
 	}
 }

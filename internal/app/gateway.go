@@ -13,6 +13,7 @@ import (
 	"bursar/internal/config"
 	"bursar/internal/gateway"
 	"bursar/internal/gateway/razorpayx"
+	"bursar/internal/money"
 	"bursar/internal/store"
 	"bursar/internal/telemetry"
 )
@@ -25,54 +26,103 @@ var adapters = map[config.Gateway]gateway.Open{
 
 // gateways are those that are configured.
 type gateways struct {
-	router *gateway.Router
-	// preferred is the one that new payouts go through. Its statement is compared with the ledger.
-	preferred gateway.Gateway
-	webhooks  map[gateway.Name]gateway.ReadWebhook
-	// account is the one that the preferred gateway pays from, if it says.
-	account string
+	router   *gateway.Router
+	webhooks map[gateway.Name]gateway.ReadWebhook
+	// accounts are those that the gateways pay from, if they say.
+	accounts map[gateway.Name]string
+}
+
+// withStatement names the gateways whose statement is compared with the ledger.
+func (g gateways) withStatement() []gateway.Name {
+	var names []gateway.Name
+	for _, one := range g.router.All() {
+		if one.Capabilities().Statement {
+			names = append(names, one.Name())
+		}
+	}
+	return names
+}
+
+// configured is a gateway as the operator set it.
+type configured struct {
+	name     config.Gateway
+	rate     float64
+	settings map[string]string
+	// nameIn and settingsIn are the variables that hold the name and the settings; the latter is empty if each has a variable of its own.
+	nameIn, settingsIn string
+}
+
+// configuredGateways lists the gateway for what is new first, and then the one that paid before, if there is one.
+func configuredGateways(cfg config.Config) []configured {
+	current := configured{name: cfg.Gateway, rate: cfg.GatewayRate, settings: cfg.GatewaySettings, nameIn: "BURSAR_GATEWAY", settingsIn: "BURSAR_GATEWAY_SETTINGS"}
+	if current.settings == nil {
+		current.settings, current.settingsIn = razorpayxSettings(cfg.RazorpayX), ""
+	}
+	all := []configured{current}
+	if former := cfg.FormerGateway; former != nil {
+		all = append(all, configured{former.Name, former.Rate, former.Settings, "BURSAR_FORMER_GATEWAY", "BURSAR_FORMER_GATEWAY_SETTINGS"})
+	}
+	return all
 }
 
 // openGateways makes the gateways that are configured. Their calls are counted where there are metrics.
 func openGateways(cfg config.Config, db *store.DB, metrics *telemetry.Metrics) (gateways, error) {
-	name := gateway.Name(cfg.Gateway)
-	open, isKnown := adapters[cfg.Gateway]
-	if !isKnown {
-		return gateways{}, fmt.Errorf("BURSAR_GATEWAY=%s is not known to this build; write one of %v", name, slices.Sorted(maps.Keys(adapters)))
-	}
-	opened, err := open(gateway.Setup{
-		Name: name, Currency: cfg.Currency, Settings: gatewaySettings(cfg),
-		Turn: turns(cfg, db), Timeout: paceOf(cfg.Gateway).call, Now: time.Now,
-	})
-	if err != nil && cfg.GatewaySettings != nil {
-		err = fmt.Errorf("BURSAR_GATEWAY_SETTINGS: %w", err)
-	}
-	if err != nil {
-		return gateways{}, err
-	}
-	all := gateways{preferred: opened.Gateway, account: opened.Account, webhooks: map[gateway.Name]gateway.ReadWebhook{}}
-	if opened.ReadWebhook != nil {
-		all.webhooks[name] = func(header http.Header, body []byte) (gateway.Notification, error) {
-			notification, err := opened.ReadWebhook(header, body)
-			notification.Gateway = name
-			return notification, err
+	all := gateways{webhooks: map[gateway.Name]gateway.ReadWebhook{}, accounts: map[gateway.Name]string{}}
+	var opened []gateway.Gateway
+	for _, c := range configuredGateways(cfg) {
+		one, err := c.open(cfg.Currency, db)
+		if err != nil {
+			return gateways{}, err
 		}
+		name := one.Gateway.Name()
+		all.accounts[name] = one.Account
+		if one.ReadWebhook != nil {
+			all.webhooks[name] = namedWebhook(name, one.ReadWebhook)
+		}
+		if metrics != nil {
+			one.Gateway = newCounted(one.Gateway, metrics)
+		}
+		opened = append(opened, one.Gateway)
 	}
 	if cfg.Gateway == config.Sandbox { // which posts where RazorpayX would
-		all.webhooks[razorpayx.DefaultName] = all.webhooks[name]
+		all.webhooks[razorpayx.DefaultName] = all.webhooks[gateway.Name(config.Sandbox)]
 	}
-	if metrics != nil {
-		all.preferred = newCounted(opened.Gateway, metrics)
-	}
-	all.router, err = gateway.NewRouter(cfg.Currency, name, all.preferred)
+	var err error
+	all.router, err = gateway.NewRouter(cfg.Currency, gateway.Name(cfg.Gateway), opened...)
 	return all, err
 }
 
-// openGatewaysOf is openGateways for a service, whose gateway has to pay from the account that it paid from before.
+func (c configured) open(currency money.Currency, db *store.DB) (gateway.Opened, error) {
+	open, isKnown := adapters[c.name.Adapter()]
+	if !isKnown {
+		return gateway.Opened{}, fmt.Errorf("%s=%s is not known to this build; write one of %v", c.nameIn, c.name, slices.Sorted(maps.Keys(adapters)))
+	}
+	opened, err := open(gateway.Setup{
+		Name: gateway.Name(c.name), Currency: currency, Settings: c.settings, Turn: c.turns(db), Timeout: paceOf(c.name).call, Now: time.Now,
+	})
+	if err != nil && c.settingsIn != "" {
+		err = fmt.Errorf("%s: %w", c.settingsIn, err)
+	}
+	return opened, err
+}
+
+// namedWebhook has what is read of a gateway's message say which gateway that is.
+func namedWebhook(name gateway.Name, read gateway.ReadWebhook) gateway.ReadWebhook {
+	return func(header http.Header, body []byte) (gateway.Notification, error) {
+		notification, err := read(header, body)
+		notification.Gateway = name
+		return notification, err
+	}
+}
+
+// openGatewaysOf is openGateways for a service, whose gateways have to pay from the accounts that they paid from before.
 func openGatewaysOf(ctx context.Context, cfg config.Config, datastore *Datastore, metrics *telemetry.Metrics) (gateways, error) {
 	all, err := openGateways(cfg, datastore.db, metrics)
-	if err == nil {
-		err = datastore.checkGatewayAccount(ctx, all.preferred.Name(), all.account)
+	if err != nil {
+		return all, err
+	}
+	for _, name := range slices.Sorted(maps.Keys(all.accounts)) {
+		err = errors.Join(err, datastore.checkGatewayAccount(ctx, name, all.accounts[name]))
 	}
 	return all, err
 }
@@ -106,7 +156,8 @@ func (b *Datastore) checkGatewayAccount(ctx context.Context, name gateway.Name, 
 	}
 	if underWay > 0 {
 		return fmt.Errorf("gateway %s is set to pay from an account that ends in %s, and payouts are under way that were sent from the one that ends in %s (%d of them); "+
-			"the gateway tells what became of them only for that account, so set it again until they have ended", name, lastFour(account), lastFour(before), underWay)
+			"the gateway tells what became of them only for that account, so set it again until they have ended, or name the new account a gateway of its own "+
+			"(docs/gateways.md, \"Change the gateway\")", name, lastFour(account), lastFour(before), underWay)
 	}
 	done, err := b.db.Repin(ctx, setting, kept, encrypted)
 	if err == nil && !done {
@@ -117,13 +168,8 @@ func (b *Datastore) checkGatewayAccount(ctx context.Context, name gateway.Name, 
 
 func lastFour(number string) string { return number[max(0, len(number)-4):] }
 
-// gatewaySettings are the adapter's settings. RazorpayX has settings of its own names; another adapter's are given as
-// they are.
-func gatewaySettings(cfg config.Config) map[string]string {
-	if cfg.GatewaySettings != nil {
-		return cfg.GatewaySettings
-	}
-	x := cfg.RazorpayX
+// razorpayxSettings are the variables of RazorpayX by the names that its adapter gives them.
+func razorpayxSettings(x config.RazorpayX) map[string]string {
 	return map[string]string{
 		razorpayx.SettingBaseURL: x.BaseURL, razorpayx.SettingKeyID: x.KeyID, razorpayx.SettingKeySecret: x.KeySecret,
 		razorpayx.SettingAccountNumber: x.AccountNumber, razorpayx.SettingWebhookSecrets: strings.Join(x.WebhookSecrets, ","),
@@ -132,18 +178,18 @@ func gatewaySettings(cfg config.Config) map[string]string {
 
 // turns spaces requests to the gateway evenly, those of all instances together: the gateway counts them
 // so. What paces them is a row of the database, which one statement moves.
-func turns(cfg config.Config, db *store.DB) func(context.Context) error {
-	if cfg.GatewayRate == 0 {
+func (c configured) turns(db *store.DB) func(context.Context) error {
+	if c.rate == 0 {
 		return nil
 	}
-	every := time.Duration(float64(time.Second) / cfg.GatewayRate)
+	every := time.Duration(float64(time.Second) / c.rate)
 	return func(ctx context.Context) error {
 		now := time.Now()
-		timeout := paceOf(cfg.Gateway).call / 2
+		timeout := paceOf(c.name).call / 2
 		var end time.Time
 		var mine bool
 		err := db.Update(ctx, func(tx *store.Tx) (err error) {
-			end, mine, err = tx.TakeThrottle(ctx, "gateway|"+string(cfg.Gateway), now, every, timeout+every)
+			end, mine, err = tx.TakeThrottle(ctx, "gateway|"+string(c.name), now, every, timeout+every)
 			return err
 		})
 		if err != nil {

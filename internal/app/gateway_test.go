@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"bursar/internal/config"
 	"bursar/internal/fault"
 	"bursar/internal/gateway"
@@ -46,7 +48,7 @@ func TestOpenGateways(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if g, err := got.router.Named(gateway.Name(name)); err != nil || g.Name() != gateway.Name(name) || got.preferred.Name() != g.Name() {
+		if g, err := got.router.Named(gateway.Name(name)); err != nil || g.Name() != gateway.Name(name) || got.router.ForNew().Name() != g.Name() {
 			t.Errorf("%s: %v", name, err)
 		}
 		if addresses := slices.Sorted(maps.Keys(got.webhooks)); !slices.Equal(addresses, paths) {
@@ -100,8 +102,52 @@ func TestOpenGateways_OtherAdapter(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(got.webhooks) != 0 || got.preferred.Name() != gateway.Name(quiet) {
-		t.Errorf("%s takes webhooks at %v", got.preferred.Name(), slices.Collect(maps.Keys(got.webhooks)))
+	if at := got.router.ForNew().Name(); len(got.webhooks) != 0 || at != gateway.Name(quiet) {
+		t.Errorf("%s takes webhooks at %v", at, slices.Collect(maps.Keys(got.webhooks)))
+	}
+}
+
+// TestOpenGateways_Former opens the account that paid before beside the one that pays now, at the same gateway.
+func TestOpenGateways_Former(t *testing.T) {
+	inr, err := money.ParseCurrency("INR")
+	if err != nil {
+		t.Fatal(err)
+	}
+	settings := map[string]string{
+		razorpayx.SettingBaseURL: "https://api.razorpay.com/v1", razorpayx.SettingKeyID: "k", razorpayx.SettingKeySecret: "s", razorpayx.SettingWebhookSecrets: "before",
+	}
+	cfg := config.Config{
+		Gateway: "razorpayx-2", Currency: inr,
+		RazorpayX:     config.RazorpayX{BaseURL: "https://api.razorpay.com/v1", KeyID: "k", KeySecret: "s", AccountNumber: "2", WebhookSecrets: []string{"now"}},
+		FormerGateway: &config.FormerGateway{Name: "razorpayx", Settings: settings},
+	}
+	if _, err := openGateways(cfg, nil, nil); err == nil || !strings.HasPrefix(err.Error(), "BURSAR_FORMER_GATEWAY_SETTINGS: ") {
+		t.Errorf("without an account number: %v", err)
+	}
+	settings[razorpayx.SettingAccountNumber] = "1"
+	got, err := openGateways(cfg, nil, telemetry.NewMetrics())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if at := got.router.ForNew().Name(); at != "razorpayx-2" {
+		t.Errorf("what is new goes through %s", at)
+	}
+	if diff := cmp.Diff(map[gateway.Name]string{"razorpayx": "1", "razorpayx-2": "2"}, got.accounts); diff != "" {
+		t.Errorf("accounts (-want +got):\n%s", diff)
+	}
+	if with := got.withStatement(); !slices.Equal(with, []gateway.Name{"razorpayx-2", "razorpayx"}) {
+		t.Errorf("the statements of %v are compared", with)
+	}
+	body := []byte(`{"event":"payout.processed","payload":{"payout":{"entity":{"id":"pout_1"}}}}`)
+	for at, secret := range map[gateway.Name]string{"razorpayx": "before", "razorpayx-2": "now"} {
+		header := http.Header{razorpayx.SignatureHeader: {razorpayx.Sign(secret, body)}, razorpayx.EventIDHeader: {"evt_1"}}
+		if notification, err := got.webhooks[at](header, body); err != nil || notification.Gateway != at {
+			t.Errorf("the notification of %s is of %q, %v", at, notification.Gateway, err)
+		}
+	}
+	cfg.FormerGateway.Name = "paypal"
+	if _, err := openGateways(cfg, nil, nil); err == nil || !strings.HasPrefix(err.Error(), "BURSAR_FORMER_GATEWAY=paypal is not known to this build") {
+		t.Errorf("it fails with %v", err)
 	}
 }
 

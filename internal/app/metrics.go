@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"bursar/internal/auth"
+	"bursar/internal/gateway"
 	"bursar/internal/mail"
 	"bursar/internal/payout"
 	"bursar/internal/reconcile"
@@ -43,7 +44,7 @@ func newMetrics(b *Datastore, version string) *telemetry.Metrics {
 }
 
 // watch tells operators what may need them.
-func watch(b *Datastore, metrics *telemetry.Metrics) take {
+func watch(b *Datastore, withStatement []gateway.Name, metrics *telemetry.Metrics) take {
 	return func(ctx context.Context, _ int) ([]work.Step, error) {
 		now := time.Now()
 		seen, err := b.db.Watch(ctx, now)
@@ -51,6 +52,10 @@ func watch(b *Datastore, metrics *telemetry.Metrics) take {
 			return nil, err
 		}
 		kinds, err := b.db.OpenKinds(ctx)
+		if err != nil {
+			return nil, err
+		}
+		reconciledAt, err := b.db.ReconciledAt(ctx, withStatement)
 		if err != nil {
 			return nil, err
 		}
@@ -69,7 +74,7 @@ func watch(b *Datastore, metrics *telemetry.Metrics) take {
 			Late: seen.Late, OldestLate: overdue(seen.LateSince),
 			PayoutsStopped: seen.PayoutsStopped, Paused: seen.Paused,
 			AccountsInReview: seen.AccountsInReview, CheckpointAt: seen.CheckpointAt,
-			Differences: differences, ReconciledAt: seen.ReconciledAt,
+			Differences: differences, ReconciledAt: reconciledAt,
 			OldestUnsentMail: overdue(seen.MailQueued),
 			OldestWebhook:    overdue(seen.WebhookSince), WebhooksFailing: seen.WebhooksFailing, WebhooksDisabled: seen.WebhooksDisabled,
 			Overdue: map[string]time.Duration{

@@ -12,7 +12,7 @@ import (
 
 // TestTurns_SharedByInstances calls turns through two handles on one database, as two instances do.
 func TestTurns_SharedByInstances(t *testing.T) {
-	cfg := config.Config{Gateway: config.Sandbox, GatewayRate: 50}
+	limited := configured{name: config.Sandbox, rate: 50}
 	path := filepath.Join(t.TempDir(), "bursar.db")
 	var all sync.WaitGroup
 	began := time.Now()
@@ -22,7 +22,7 @@ func TestTurns_SharedByInstances(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = db.Close() })
-		turn := turns(cfg, db)
+		turn := limited.turns(db)
 		for range 10 {
 			all.Go(func() {
 				if err := turn(t.Context()); err != nil {
@@ -35,14 +35,14 @@ func TestTurns_SharedByInstances(t *testing.T) {
 	if took := time.Since(began); took < 19*20*time.Millisecond {
 		t.Errorf("20 turns at 50 a second took %s, want at least 380ms", took)
 	}
-	cfg.GatewayRate = 0.01
+	limited.rate = 0.01
 	db, err := store.OpenSQLite(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	_ = turns(cfg, db)(t.Context())
-	if err := turns(cfg, db)(t.Context()); err == nil {
+	_ = limited.turns(db)(t.Context())
+	if err := limited.turns(db)(t.Context()); err == nil {
 		t.Error("a turn in a hundred seconds was waited for")
 	}
 }

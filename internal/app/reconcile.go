@@ -5,6 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"bursar/internal/config"
+	"bursar/internal/fault"
 	"bursar/internal/gateway"
 	"bursar/internal/payout"
 	"bursar/internal/reconcile"
@@ -16,9 +18,9 @@ type Reconciliation struct {
 	stopSandbox func() error
 }
 
-// Reconciliation makes what compares, and has progress told of each day that was read. A payout that is to be looked
-// at sooner is looked at by the running service.
-func (b *Datastore) Reconciliation(ctx context.Context, progress func(day time.Time, lines int)) (*Reconciliation, error) {
+// Reconciliation makes what compares the statement of a gateway, or of the one for what is new if at is empty, and has progress told
+// of each day that was read. A payout that is to be looked at sooner is looked at by the running service.
+func (b *Datastore) Reconciliation(ctx context.Context, at string, progress func(day time.Time, lines int)) (*Reconciliation, error) {
 	cfg := b.cfg
 	stopSandbox, err := reachSandbox(ctx, &cfg, b, quiet())
 	if err != nil {
@@ -28,9 +30,16 @@ func (b *Datastore) Reconciliation(ctx context.Context, progress func(day time.T
 	if err != nil {
 		return nil, errors.Join(err, stopSandbox())
 	}
+	if at == "" {
+		at = string(cfg.Gateway)
+	}
+	statement, err := gateways.router.Named(gateway.Name(at))
+	if err != nil {
+		return nil, errors.Join(fault.Field("statement", "is of none of the gateways that are configured"), stopSandbox())
+	}
 	service, err := reconcile.New(reconcile.Options{
-		Store: b.db.Reconciling(gateways.preferred.Name()), Statement: gateways.preferred, Payouts: rescheduler{b}, Currency: cfg.Currency,
-		GracePeriod: paceOf(cfg.Gateway).gracePeriod, Zone: cfg.Zone, Now: time.Now, Logger: quiet(), Progress: progress,
+		Store: b.db.Reconciling(statement.Name()), Statement: statement, Payouts: rescheduler{b}, Currency: cfg.Currency,
+		GracePeriod: paceOf(config.Gateway(at)).gracePeriod, Zone: cfg.Zone, Now: time.Now, Logger: quiet(), Progress: progress,
 	})
 	if err != nil {
 		return nil, errors.Join(err, stopSandbox())

@@ -55,8 +55,12 @@ type Services struct {
 	Events  *event.Service
 	// Endpoints delivers events to the marketplace's servers.
 	Endpoints *webhook.Service
-	// Reconciling compares the gateway's statement with the ledger.
+	// Reconciling compares the statement of the gateway for what is new with the ledger, and shows what differs at any.
 	Reconciling *reconcile.Service
+	// reconciling are such services of all gateways.
+	reconciling []*reconcile.Service
+	// withStatement are the gateways whose statement is compared.
+	withStatement []gateway.Name
 	// webhooks read the gateways' messages.
 	webhooks map[gateway.Name]gateway.ReadWebhook
 }
@@ -102,10 +106,7 @@ func newServices(p parts) (Services, error) {
 	if err != nil {
 		return Services{}, err
 	}
-	reconciling, err := reconcile.New(reconcile.Options{
-		Store: p.datastore.db.Reconciling(p.gateways.preferred.Name()), Statement: p.gateways.preferred, Payouts: payouts, Currency: p.cfg.Currency,
-		GracePeriod: work.gracePeriod, Zone: p.cfg.Zone, Now: p.now, Logger: p.logger,
-	})
+	reconciling, err := newReconciling(p, payouts)
 	if err != nil {
 		return Services{}, err
 	}
@@ -114,9 +115,24 @@ func newServices(p parts) (Services, error) {
 		return Services{}, err
 	}
 	endpoints, err := newEndpoints(p, notifier, api.EventBodies(events, users, accounts, p.cfg.Currency))
-	waits := inbox.Service{Payouts: payouts, Bank: accounts, Reconciling: reconciling, Webhooks: endpoints, Store: p.datastore.db.Inbox(), Now: p.now}
+	waits := inbox.Service{Payouts: payouts, Bank: accounts, Reconciling: reconciling[0], Webhooks: endpoints, Store: p.datastore.db.Inbox(), Now: p.now}
 	finder := search.Service{Store: p.datastore.db, Currency: p.cfg.Currency}
-	return Services{users, mails, accounts, sales, payouts, finder, waits, proofs, events, endpoints, reconciling, p.gateways.webhooks}, err
+	return Services{users, mails, accounts, sales, payouts, finder, waits, proofs, events, endpoints, reconciling[0], reconciling, p.gateways.withStatement(), p.gateways.webhooks}, err
+}
+
+// newReconciling makes what compares the statement of each gateway, that of the gateway for what is new first.
+func newReconciling(p parts, payouts *payout.Service) (all []*reconcile.Service, err error) {
+	for _, statement := range p.gateways.router.All() {
+		one, err := reconcile.New(reconcile.Options{
+			Store: p.datastore.db.Reconciling(statement.Name()), Statement: statement, Payouts: payouts, Currency: p.cfg.Currency,
+			GracePeriod: paceOf(config.Gateway(statement.Name())).gracePeriod, Zone: p.cfg.Zone, Now: p.now, Logger: p.logger,
+		})
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, one)
+	}
+	return all, nil
 }
 
 // mailEvents queues the mails that tell sellers of events.

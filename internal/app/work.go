@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 
@@ -39,7 +40,7 @@ type pace struct {
 // paceOf fits the work to who pays. The real gateway bounds its clients' rate, not their number, so a
 // few workers keep that rate busy; the sandbox is next door and answers at once.
 func paceOf(g config.Gateway) pace {
-	if g == config.Sandbox {
+	if g.Adapter() == config.Sandbox {
 		return pace{workers: 16, call: 4 * time.Second, step: 8 * time.Second, lease: 10 * time.Second, gracePeriod: 5 * time.Second, reversals: 15 * time.Second}
 	}
 	return pace{workers: 6, call: 15 * time.Second, step: 30 * time.Second, lease: 40 * time.Second, gracePeriod: 10 * time.Minute, reversals: 5 * time.Minute}
@@ -88,7 +89,7 @@ func newWork(cfg config.Config, s Services, b *Datastore, h *healthOf, metrics *
 		bounded(webhooksLoop, pollEvery, webhook.StepTimeout, webhook.MaxEndpoints, work.Each(s.Endpoints.LeaseDue, s.Endpoints.Step)),
 		loop("checkpoints", min(checkpointPollEvery, cfg.CheckpointEvery), 1, work.Batch(s.Proofs.MakeDue)),
 		loop("reconcile", reconcileEvery, 1, work.Batch(onceReconciled(s))),
-		loop("watch", watchEvery, 1, watch(b, metrics)),
+		loop("watch", watchEvery, 1, watch(b, s.withStatement, metrics)),
 		loop("sweep_sign_in", sweepEvery, 1, work.Batch(s.Auth.Sweep)),
 		loop("sweep_mails", sweepEvery, 1, work.Batch(s.Mails.Sweep)),
 		loop("sweep_webhooks", sweepEvery, 1, work.Batch(s.Endpoints.Sweep)),
@@ -103,7 +104,12 @@ func onceReconciled(s Services) func(context.Context) (int, error) {
 		if !s.Payouts.StartupReconciled() {
 			return 0, nil
 		}
-		return s.Reconciling.RunDue(ctx)
+		var failed error
+		for _, one := range s.reconciling {
+			_, err := one.RunDue(ctx)
+			failed = errors.Join(failed, err)
+		}
+		return 0, failed
 	}
 }
 

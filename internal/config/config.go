@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"net/url"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"bursar/internal/money"
@@ -68,6 +69,8 @@ type Config struct {
 	Gateway Gateway
 	// GatewayRate is requests per second; zero is no limit.
 	GatewayRate float64
+	// FormerGateway is where what was under way goes on since Gateway is another one; nil for none.
+	FormerGateway *FormerGateway
 	// GatewaySettings are those of a gateway that has no variables of its own, by the names that its adapter gives them.
 	GatewaySettings map[string]string
 	BankVerifier    BankVerifier
@@ -105,11 +108,18 @@ func (c Config) OutboxDir() string { return filepath.Join(c.DataDir, "outbox") }
 // MovesRealMoney reports whether payouts go to a gateway outside of this machine. What answers on a loopback address is
 // a sandbox.
 func (c Config) MovesRealMoney() bool {
-	switch c.Gateway {
+	if f := c.FormerGateway; f != nil && movesRealMoney(f.Name, f.Settings["base_url"]) {
+		return true
+	}
+	return movesRealMoney(c.Gateway, c.RazorpayX.BaseURL)
+}
+
+func movesRealMoney(g Gateway, address string) bool {
+	switch g.Adapter() {
 	case Sandbox:
 		return false
 	case RazorpayXPayments:
-		at, err := url.Parse(c.RazorpayX.BaseURL)
+		at, err := url.Parse(address)
 		return err != nil || !web.IsLoopback(at.Host)
 	default:
 		return true
@@ -130,8 +140,23 @@ type Listen struct {
 // IsLoopback reports whether only this machine reaches the address.
 func (l Listen) IsLoopback() bool { return web.IsLoopback(l.Addr) }
 
-// Gateway names who pays.
+// Gateway names who pays: an adapter, and for one of several accounts at the same gateway a label, such as "razorpayx-2".
 type Gateway string
+
+// Adapter is the part of the name that tells the adapter.
+func (g Gateway) Adapter() Gateway {
+	adapter, _, _ := strings.Cut(string(g), "-")
+	return Gateway(adapter)
+}
+
+// FormerGateway is a gateway through which nothing new is paid.
+type FormerGateway struct {
+	Name Gateway
+	// Rate is requests per second; zero is no limit.
+	Rate float64
+	// Settings are those that its adapter asks for. They hold secrets.
+	Settings map[string]string
+}
 
 // Gateways.
 const (

@@ -99,7 +99,7 @@ func TestLoad_FlagBeatsEnvironmentBeatsFile(t *testing.T) {
 func TestSecretsAreNoFlags(t *testing.T) {
 	const secret = "hunter2hunter2"
 	for _, flag := range []string{
-		"--keys", "--gateway-settings", "--razorpayx-key-secret", "--razorpayx-account-number", "--razorpayx-webhook-secrets",
+		"--keys", "--gateway-settings", "--former-gateway-settings", "--razorpayx-key-secret", "--razorpayx-account-number", "--razorpayx-webhook-secrets",
 		"--provider-a-client-secret", "--provider-b-client-secret",
 	} {
 		_, _, err := load(t, nil, flag, secret)
@@ -181,6 +181,30 @@ func TestGatewaySettings(t *testing.T) {
 	}
 }
 
+// TestFormerGateway has the gateway that paid before beside the one that pays now.
+func TestFormerGateway(t *testing.T) {
+	now := []string{"BURSAR_GATEWAY=cashfree", "BURSAR_GATEWAY_SETTINGS=client_id=a"}
+	c := mustLoad(t, append(now, "BURSAR_FORMER_GATEWAY=razorpayx", "BURSAR_FORMER_GATEWAY_SETTINGS=key_id=k\nwebhook_secrets=b,c\nbase_url=http://127.0.0.1:9/v1"))
+	want := &config.FormerGateway{Name: "razorpayx", Rate: 8, Settings: map[string]string{"key_id": "k", "webhook_secrets": "b,c", "base_url": "http://127.0.0.1:9/v1"}}
+	if diff := cmp.Diff(want, c.FormerGateway); diff != "" || c.GatewayRate != 0 {
+		t.Errorf("the rate now is %v, and before (-want +got):\n%s", c.GatewayRate, diff)
+	}
+	for setting, want := range map[string]string{
+		"BURSAR_FORMER_GATEWAY=sandbox":    "BURSAR_FORMER_GATEWAY=sandbox can't stand beside or be the sandbox",
+		"BURSAR_FORMER_GATEWAY=cashfree":   "BURSAR_FORMER_GATEWAY=cashfree is BURSAR_GATEWAY too; name the present account otherwise, such as cashfree-2",
+		"BURSAR_FORMER_GATEWAY=Razorpay X": "BURSAR_FORMER_GATEWAY=Razorpay X is not the name of a gateway",
+		"BURSAR_FORMER_GATEWAY=razorpayx":  "BURSAR_FORMER_GATEWAY_SETTINGS is not set, and BURSAR_FORMER_GATEWAY needs it",
+	} {
+		if _, _, err := load(t, append(now, setting)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", setting, err)
+		}
+	}
+	_, _, err := load(t, append(now, "BURSAR_FORMER_GATEWAY=razorpayx", "BURSAR_FORMER_GATEWAY_SETTINGS=hush"))
+	if err == nil || !strings.Contains(err.Error(), "BURSAR_FORMER_GATEWAY_SETTINGS holds what is no pair") || strings.Contains(err.Error(), "hush") {
+		t.Errorf("err = %v", err)
+	}
+}
+
 func TestRazorpayX(t *testing.T) {
 	c := mustLoad(t, []string{
 		"BURSAR_GATEWAY=razorpayx", "BURSAR_RAZORPAYX_KEY_ID=rzp_live_1",
@@ -227,9 +251,16 @@ func TestMovesRealMoney(t *testing.T) {
 			t.Errorf("%s: %t, want %t", name, !tt.want, tt.want)
 		}
 	}
-	c := config.Config{Gateway: "cashfree", RazorpayX: config.RazorpayX{BaseURL: "http://127.0.0.1:8081/v1"}}
+	sandbox := config.RazorpayX{BaseURL: "http://127.0.0.1:8081/v1"}
+	c := config.Config{Gateway: "cashfree", RazorpayX: sandbox}
 	if !c.MovesRealMoney() {
 		t.Error("the address of a gateway that is not used makes another one a sandbox")
+	}
+	for address, want := range map[string]bool{"http://[::1]:8082/v1": false, "https://api.razorpay.com/v1": true, "": true} {
+		former := &config.FormerGateway{Name: "razorpayx", Settings: map[string]string{"base_url": address}}
+		if c := (config.Config{Gateway: "razorpayx-2", RazorpayX: sandbox, FormerGateway: former}); c.MovesRealMoney() != want {
+			t.Errorf("with a former gateway at %q: %t, want %t", address, !want, want)
+		}
 	}
 }
 
@@ -272,7 +303,11 @@ func TestLoad_WrongValue_SaysWhatToWrite(t *testing.T) {
 		{"BURSAR_TIME_ZONE=Mars/Olympus", "BURSAR_TIME_ZONE=Mars/Olympus is not a time zone"},
 		{"BURSAR_HOLIDAYS=Diwali", "BURSAR_HOLIDAYS=Diwali does not list days"},
 		{"BURSAR_LOGIN_THROTTLE=no", "BURSAR_LOGIN_THROTTLE=no is not known; write on or off"},
-		{"BURSAR_GATEWAY=stripe", "BURSAR_GATEWAY=stripe is not known; write sandbox or razorpayx, or give another adapter its BURSAR_GATEWAY_SETTINGS"},
+		{"BURSAR_GATEWAY=stripe", "BURSAR_GATEWAY=stripe is not known; write sandbox, razorpayx or razorpayx-2, or give another adapter its BURSAR_GATEWAY_SETTINGS"},
+		{"BURSAR_GATEWAY=sandbox-2", "BURSAR_GATEWAY=sandbox-2 is not known; write sandbox, razorpayx or razorpayx-2"},
+		{"BURSAR_GATEWAY=razorpayx/2", "BURSAR_GATEWAY=razorpayx/2 is not known; write sandbox, razorpayx or razorpayx-2"},
+		{"BURSAR_FORMER_GATEWAY=razorpayx", "BURSAR_FORMER_GATEWAY=razorpayx can't stand beside or be the sandbox"},
+		{"BURSAR_FORMER_GATEWAY_SETTINGS=key_id=a", "BURSAR_FORMER_GATEWAY_SETTINGS is set without BURSAR_FORMER_GATEWAY"},
 		{"BURSAR_SANDBOX_ADDR=0.0.0.0:8081", "BURSAR_SANDBOX_ADDR=0.0.0.0:8081 is open to other machines, and the sandbox's control API asks for no password; write a loopback address"},
 		{"BURSAR_SANDBOX_ADDR=:8081", "BURSAR_SANDBOX_ADDR=:8081 is open to other machines"},
 		{"BURSAR_SANDBOX_ADDR=[::]:8081", "BURSAR_SANDBOX_ADDR=[::]:8081 is open to other machines"},

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"net/url"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -131,31 +132,38 @@ func zoneOf(currency string) string {
 	return "UTC"
 }
 
+// gatewayNames are an adapter, or an adapter with a label. They stand in addresses and in the database.
+var gatewayNames = regexp.MustCompile(`^[a-z0-9]{1,20}(-[a-z0-9]{1,20})?$`)
+
 // gatewayName reads who pays. One that has no variables of its own is known by its settings; whether this build has it
 // is found when it is opened.
 func (p *parser) gatewayName(s Settings) Gateway {
-	if s.GatewaySettings == "" && s.Gateway != string(Sandbox) && s.Gateway != string(RazorpayXPayments) {
-		p.problem("GATEWAY", s.Gateway, "is not known; write sandbox or razorpayx, or give another adapter its BURSAR_GATEWAY_SETTINGS")
+	g := Gateway(s.Gateway)
+	switch {
+	case !gatewayNames.MatchString(s.Gateway), g.Adapter() == Sandbox && g != Sandbox,
+		s.GatewaySettings == "" && g.Adapter() != Sandbox && g.Adapter() != RazorpayXPayments:
+		p.problem("GATEWAY", s.Gateway, "is not known; write sandbox, razorpayx or razorpayx-2, or give another adapter its BURSAR_GATEWAY_SETTINGS")
 		return ""
+	default:
+		return g
 	}
-	return Gateway(s.Gateway)
 }
 
 // gatewaySettings reads pairs, one on each line. On a single line commas separate them; a value with a comma needs lines.
 // None of them is in a problem: they hold secrets.
-func (p *parser) gatewaySettings(s Settings) map[string]string {
+func (p *parser) gatewaySettings(setting, text string) map[string]string {
 	separator := ","
-	if strings.Contains(s.GatewaySettings, "\n") {
+	if strings.Contains(text, "\n") {
 		separator = "\n"
 	}
 	settings := map[string]string{}
-	for pair := range strings.SplitSeq(s.GatewaySettings, separator) {
+	for pair := range strings.SplitSeq(text, separator) {
 		if pair = strings.TrimSpace(pair); pair == "" {
 			continue
 		}
 		name, value, isPair := strings.Cut(pair, "=")
 		if !isPair || name == "" {
-			p.problem("GATEWAY_SETTINGS", "", "holds what is no pair; write name=value, separated by commas or each on its own line")
+			p.problem(setting, "", "holds what is no pair; write name=value, separated by commas or each on its own line")
 			return nil
 		}
 		settings[name] = value
@@ -167,26 +175,57 @@ func (p *parser) gatewaySettings(s Settings) map[string]string {
 func (p *parser) gateway(s Settings, c *Config) {
 	switch {
 	case s.GatewaySettings == "":
-	case c.Gateway == Sandbox || c.Gateway == RazorpayXPayments:
+	case c.Gateway.Adapter() == Sandbox || c.Gateway.Adapter() == RazorpayXPayments:
 		p.problem("GATEWAY_SETTINGS", "", "is set, and "+string(c.Gateway)+" has variables of its own; take it away")
 	default:
-		c.GatewaySettings = p.gatewaySettings(s)
+		c.GatewaySettings = p.gatewaySettings("GATEWAY_SETTINGS", s.GatewaySettings)
 	}
-	rate := or(s.GatewayRate, "none")
-	if c.Gateway == RazorpayXPayments {
-		rate = or(s.GatewayRate, "8")
+	c.GatewayRate = p.gatewayRate(s, c.Gateway)
+	c.FormerGateway = p.formerGateway(s, c.Gateway)
+	if c.Gateway.Adapter() == RazorpayXPayments {
 		c.RazorpayX = p.razorpayX(s)
 		if code := c.Currency.Code(); code != "" && code != "INR" {
 			p.problem("CURRENCY", code, "can't be paid by RazorpayX; write INR, or use another gateway")
 		}
 	}
-	if rate == "none" {
-		return
+}
+
+// gatewayRate is how many requests a second a gateway gets; zero for any number.
+func (p *parser) gatewayRate(s Settings, g Gateway) float64 {
+	rate := s.GatewayRate
+	switch {
+	case rate == "" && g.Adapter() == RazorpayXPayments:
+		return 8
+	case rate == "", rate == "none":
+		return 0
 	}
-	var err error
-	if c.GatewayRate, err = strconv.ParseFloat(rate, 64); err != nil || !(c.GatewayRate > 0 && c.GatewayRate <= 10_000) {
-		p.problem("GATEWAY_RATE", s.GatewayRate, "is not a number of requests per second; write one such as 8, or none")
+	n, err := strconv.ParseFloat(rate, 64)
+	if err != nil || !(n > 0 && n <= 10_000) {
+		p.problem("GATEWAY_RATE", rate, "is not a number of requests per second; write one such as 8, or none")
 	}
+	return n
+}
+
+// formerGateway reads who paid before.
+func (p *parser) formerGateway(s Settings, now Gateway) *FormerGateway {
+	name := Gateway(s.FormerGateway)
+	switch {
+	case name == "" && s.FormerGatewaySettings == "":
+		return nil
+	case name == "":
+		p.problem("FORMER_GATEWAY_SETTINGS", "", "is set without BURSAR_FORMER_GATEWAY; name the gateway, or take the settings away")
+	case !gatewayNames.MatchString(s.FormerGateway):
+		p.problem("FORMER_GATEWAY", s.FormerGateway, "is not the name of a gateway; write the one that BURSAR_GATEWAY was before")
+	case name == now:
+		p.problem("FORMER_GATEWAY", s.FormerGateway, "is BURSAR_GATEWAY too; name the present account otherwise, such as "+string(name.Adapter())+"-2, or take the former gateway away")
+	case name.Adapter() == Sandbox || now == Sandbox:
+		p.problem("FORMER_GATEWAY", s.FormerGateway, "can't stand beside or be the sandbox, which pays nobody; take it away")
+	case s.FormerGatewaySettings == "":
+		p.problem("FORMER_GATEWAY_SETTINGS", "", "is not set, and BURSAR_FORMER_GATEWAY needs it; write that gateway's settings as name=value, separated by commas or each on its own line")
+	default:
+		return &FormerGateway{Name: name, Rate: p.gatewayRate(s, name), Settings: p.gatewaySettings("FORMER_GATEWAY_SETTINGS", s.FormerGatewaySettings)}
+	}
+	return nil
 }
 
 func (p *parser) razorpayX(s Settings) RazorpayX {

@@ -59,8 +59,10 @@ type Settings struct {
 	ProviderB ProviderSettings `embed:"" prefix:"provider-b-" set:"provider=b"`
 
 	Gateway                 string `group:"gateway" default:"sandbox" help:"Payment gateway that pays: \"sandbox\", \"razorpayx\", or another adapter of this build, which then needs gateway-settings."`
-	GatewayRate             string `group:"gateway" placeholder:"N" help:"Requests per second towards the gateway; 8 for razorpayx, \"none\" for the sandbox, unless set."`
+	GatewayRate             string `group:"gateway" placeholder:"N" help:"Requests per second towards each gateway; 8 for razorpayx, \"none\" for the sandbox, unless set."`
 	GatewaySettings         string `group:"gateway" secret:"" placeholder:"KEY=VALUE,…" help:"Settings of a gateway that has no variables of its own, as its adapter names them."`
+	FormerGateway           string `group:"gateway" placeholder:"NAME" help:"Gateway that paid before: what is under way there goes on. Needs former-gateway-settings. If it is another account at the same gateway, name the new one such as razorpayx-2."`
+	FormerGatewaySettings   string `group:"gateway" secret:"" placeholder:"KEY=VALUE,…" help:"Its settings, as its adapter names them. Those of razorpayx are key_id, key_secret, account_number, webhook_secrets and base_url."`
 	BankVerifier            string `group:"gateway" default:"gateway" help:"Who verifies bank accounts: \"gateway\", or \"manual\" for an admin."`
 	Restored                string `group:"gateway" default:"off" help:"\"on\" after a backup was put in place of the database: a gateway that can't list its payouts is sent nothing until it is off again."`
 	SandboxAddr             string `group:"gateway" placeholder:"127.0.0.1:8081" help:"Where the built-in sandbox listens; a free port where this one is taken, and with PostgreSQL a port that the first instance chooses for all."`

@@ -35,19 +35,19 @@ func TestRouter(t *testing.T) {
 	}
 	first, second, foreign := paying("first", "INR"), paying("second", "INR"), paying("foreign", "USD")
 	for name, tt := range map[string]struct {
-		preferred gateway.Name
-		all       []gateway.Gateway
-		want      gateway.Name // "" for an error
+		forNew gateway.Name
+		all    []gateway.Gateway
+		want   gateway.Name // "" for an error
 	}{
-		"the preferred one":                {"second", []gateway.Gateway{first, second}, "second"},
-		"the first that pays the currency": {"foreign", []gateway.Gateway{foreign, second, first}, "second"},
-		"none pays":                        {"foreign", []gateway.Gateway{foreign}, ""},
-		"the preferred one is not there":   {"third", []gateway.Gateway{first}, ""},
+		"the one that is named":            {"second", []gateway.Gateway{first, second}, "second"},
+		"another one pays nothing of ours": {"second", []gateway.Gateway{foreign, second}, "second"},
+		"it pays in another currency":      {"foreign", []gateway.Gateway{foreign, second, first}, ""},
+		"it is not there":                  {"third", []gateway.Gateway{first}, ""},
 		"two of one name":                  {"first", []gateway.Gateway{first, first}, ""},
 		"one without a name":               {"first", []gateway.Gateway{first, paying("", "INR")}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, err := gateway.NewRouter(inr, tt.preferred, tt.all...)
+			r, err := gateway.NewRouter(inr, tt.forNew, tt.all...)
 			if (err == nil) != (tt.want != "") {
 				t.Fatalf("err = %v", err)
 			}

@@ -1,39 +1,32 @@
 package gateway
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 
 	"bursar/internal/money"
 )
 
-// Router knows the gateways that are configured. It picks one for what is new, and finds the one that has what is
-// under way.
+// Router knows the gateways that are configured: the one for what is new, and those that have what is under way.
 type Router struct {
 	all    []Gateway
 	forNew Gateway
 }
 
-// NewRouter makes a router for payouts in a currency. The preferred gateway must be among all, and one of them must
-// pay in that currency.
-func NewRouter(c money.Currency, preferred Name, all ...Gateway) (*Router, error) {
+// NewRouter makes a router for payouts in a currency. The gateway for what is new must be among all, and pay in that currency.
+func NewRouter(c money.Currency, forNew Name, all ...Gateway) (*Router, error) {
 	r := &Router{all: slices.Clone(all)}
 	for i, g := range r.all {
 		if g.Name() == "" || slices.ContainsFunc(r.all[:i], func(o Gateway) bool { return o.Name() == g.Name() }) {
 			return nil, fmt.Errorf("gateway: each gateway needs a name of its own, and one is %q", g.Name())
 		}
 	}
-	if _, err := r.Named(preferred); err != nil {
+	var err error
+	if r.forNew, err = r.Named(forNew); err != nil {
 		return nil, err
 	}
-	for _, g := range r.all {
-		if g.Capabilities().Currency == c.Code() && (r.forNew == nil || g.Name() == preferred) {
-			r.forNew = g
-		}
-	}
-	if r.forNew == nil {
-		return nil, errors.New("gateway: no configured gateway pays in " + c.Code())
+	if pays := r.forNew.Capabilities().Currency; pays != c.Code() {
+		return nil, fmt.Errorf("gateway %s pays in %s, and payouts are in %s", forNew, pays, c.Code())
 	}
 	return r, nil
 }
@@ -41,7 +34,7 @@ func NewRouter(c money.Currency, preferred Name, all ...Gateway) (*Router, error
 // Only is a router for a single gateway, in the currency that it pays.
 func Only(g Gateway) *Router { return &Router{all: []Gateway{g}, forNew: g} }
 
-// ForNew is the gateway for something new: the preferred one if it pays in the currency, else the first that does.
+// ForNew is the gateway for something new.
 func (r *Router) ForNew() Gateway { return r.forNew }
 
 // Named finds the gateway with a stored name, or fails with [ErrNotConfigured].

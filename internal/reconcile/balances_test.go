@@ -208,6 +208,49 @@ func TestReconcile_OtherGateway(t *testing.T) {
 	}
 }
 
+// Two gateways may give one id to their lines, and both have each day. What differs at one of them is neither changed nor gone
+// because of the other.
+func TestReconcile_TwoGateways(t *testing.T) {
+	w := newFixture(t)
+	w.goTo(3, 4)
+	debit := func(hour int, from, to money.Amount) gateway.Line {
+		l := line(2, hour, from, to)
+		l.Kind, l.RawKind = "adjustment", "correction"
+		return l
+	}
+	w.statement("first", debit(9, 1000, 900), debit(11, 500, 400))
+	wantKinds(t, w.reconcile("02", "02"), reconcile.UnexplainedDebit, reconcile.UnexplainedDebit, reconcile.StatementHasGap)
+	first := w.service
+	w.statement("second", debit(9, 700, 650), debit(11, 600, 590))
+	wantKinds(t, w.reconcile("02", "02"), reconcile.UnexplainedDebit, reconcile.UnexplainedDebit, reconcile.StatementHasGap)
+	open := func(why string, first, second int) {
+		t.Helper()
+		all, err := w.service.Open(t.Context(), 10)
+		w.must(err)
+		have := map[gateway.Name]int{}
+		for _, d := range all {
+			have[d.Gateway]++
+		}
+		if have["first"] != first || have["second"] != second {
+			t.Errorf("%s, %v differences are open, want %d and %d", why, have, first, second)
+		}
+	}
+	open("at first", 3, 3)
+	all, err := w.service.Open(t.Context(), 10)
+	w.must(err)
+	for _, d := range all {
+		if e, err := first.Evidence(t.Context(), d.ID); err != nil || d.Kind == reconcile.UnexplainedDebit && (len(e.Lines) != 1 || e.Lines[0].Gateway != d.Gateway) {
+			t.Errorf("%s of %s has the lines %+v, %v", d.Kind, d.Gateway, e.Lines, err)
+		}
+	}
+	w.statement("second", debit(9, 700, 650), debit(10, 650, 600), debit(11, 600, 590))
+	wantKinds(t, w.reconcile("02", "02"), reconcile.LineChanged, reconcile.UnexplainedDebit, reconcile.UnexplainedDebit, reconcile.UnexplainedDebit)
+	open("once the second statement has the line that was missing", 3, 4)
+	w.goTo(3, 5)
+	w.must(w.runDue(first))
+	open("once the first one was looked at", 3, 4)
+}
+
 // A payout's line in another currency is a difference of the day that has the line, even without another line of the payout.
 func TestReconcile_ForeignLineOfPayout(t *testing.T) {
 	w := newFixture(t)

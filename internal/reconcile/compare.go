@@ -286,7 +286,7 @@ func (s *Service) caseFiles(ctx context.Context, ids []payout.ID, read coverage)
 	}
 	all := make([]caseFile, 0, len(known))
 	for _, id := range slices.Sorted(maps.Keys(known)) {
-		all = append(all, caseFile{p: known[id], gateway: s.o.Statement.Name(), lines: byOwner[id], read: read, after: s.o.Now().Add(-s.o.GracePeriod), grace: s.o.GracePeriod, currency: s.o.Currency})
+		all = append(all, caseFile{p: known[id], gateway: s.at(), lines: byOwner[id], read: read, after: s.o.Now().Add(-s.o.GracePeriod), grace: s.o.GracePeriod, currency: s.o.Currency})
 	}
 	return all, nil
 }
@@ -298,7 +298,7 @@ func (c *comparison) judgeUnmatched(ctx context.Context) error {
 		if err := c.s.keepLease(ctx, errLeaseLost); err != nil {
 			return err
 		}
-		all, err := c.s.unmatched(ctx, batch)
+		all, err := c.s.unmatched(ctx, c.s.at(), batch)
 		if err != nil {
 			return err
 		}
@@ -325,8 +325,8 @@ type unmatchedLines struct {
 	resolved, fresh bool
 }
 
-// unmatched gathers those of names that are no payout's of the ledger.
-func (s *Service) unmatched(ctx context.Context, names []string) (map[string]unmatchedLines, error) {
+// unmatched gathers those of names on a gateway's statement that are no payout's of the ledger.
+func (s *Service) unmatched(ctx context.Context, at gateway.Name, names []string) (map[string]unmatchedLines, error) {
 	var ids []payout.ID
 	for _, name := range names {
 		if id, err := payout.ParseID(name); err == nil {
@@ -346,13 +346,13 @@ func (s *Service) unmatched(ctx context.Context, names []string) (map[string]unm
 	if err != nil {
 		return nil, err
 	}
-	resolved, err := s.o.Store.ResolvedUnmatchedTransfers(ctx, names)
+	resolved, err := s.o.Store.ResolvedUnmatchedTransfers(ctx, at, names)
 	if err != nil {
 		return nil, err
 	}
 	all := map[string]unmatchedLines{}
 	for _, l := range lines {
-		if owners[l.key()] == "" && !l.Missing && l.Currency == s.o.Currency.Code() {
+		if l.Gateway == at && owners[l.key()] == "" && !l.Missing && l.Currency == s.o.Currency.Code() {
 			one := all[l.names()]
 			one.resolved = resolved[l.names()]
 			one.take(l, s.o.Now().Add(-s.o.GracePeriod))

@@ -26,7 +26,7 @@ type Payouts interface {
 	PollNow(ctx context.Context, id payout.ID) error
 }
 
-// Store keeps what was read of one gateway's statement, and what was found.
+// Store keeps what was read of one gateway's statement. What was found, and the record of comparisons, is of all gateways.
 type Store interface {
 	// KeepLines adds lines that a reading found, which began at a time. One that is stored already is stored as
 	// it is now, and only FirstReported stays.
@@ -46,7 +46,7 @@ type Store interface {
 	ChangedLines(ctx context.Context, from, to time.Time, limit int) ([]Line, error)
 	// LinesAbout lists all lines that name one of the payouts, by its id here or at the gateway.
 	LinesAbout(ctx context.Context, payouts []payout.ID, transfers []string) ([]Line, error)
-	// LinesByID finds those of ids that there are.
+	// LinesByID finds those of ids that there are, of any gateway.
 	LinesByID(ctx context.Context, ids []string) ([]Line, error)
 	// SumOfLines adds up the lines of a period in a currency that are not missing: what they took, less
 	// what they put in.
@@ -61,8 +61,8 @@ type Store interface {
 	PayoutsByID(ctx context.Context, ids []payout.ID) (map[payout.ID]payout.Payout, error)
 	// PayoutsByTransfer finds the payouts that have these ids at any gateway.
 	PayoutsByTransfer(ctx context.Context, transfers []string) (map[TransferKey]payout.ID, error)
-	// ResolvedUnmatchedTransfers finds those of the transfers that an admin has resolved as unmatched.
-	ResolvedUnmatchedTransfers(ctx context.Context, transfers []string) (map[string]bool, error)
+	// ResolvedUnmatchedTransfers finds those of a gateway's transfers that an admin has resolved as unmatched.
+	ResolvedUnmatchedTransfers(ctx context.Context, at gateway.Name, transfers []string) (map[string]bool, error)
 
 	// Difference finds one, or [ErrNotFound].
 	Difference(ctx context.Context, id string) (Difference, error)
@@ -76,7 +76,7 @@ type Store interface {
 
 	// KeepRun adds a comparison to the record.
 	KeepRun(ctx context.Context, r Run) error
-	// LastRuns lists the newest comparisons, the newest first.
+	// LastRuns lists the newest comparisons of all gateways, the newest first.
 	LastRuns(ctx context.Context, limit int) ([]Run, error)
 	// Reached is how far the service had come by itself at a time: the end of the last day, and zero for never.
 	Reached(ctx context.Context, at time.Time) (time.Time, error)
@@ -111,8 +111,10 @@ type Pace struct {
 
 // Run is a comparison on record.
 type Run struct {
-	ID     string // prefix "rec_"
-	Period Period
+	ID string // prefix "rec_"
+	// Gateway is the one whose statement was compared.
+	Gateway gateway.Name
+	Period  Period
 	// Daily means that the service did it by itself.
 	Daily   bool
 	EndedAt time.Time

@@ -103,7 +103,7 @@ func (s *Service) newOf(page []gateway.Line, day Period, seen map[string]bool) (
 	var fresh []Line
 	for _, line := range page {
 		id, _ := payout.ParseID(line.Reference)
-		l := Line{Line: line, Gateway: s.o.Statement.Name(), Payout: id}
+		l := Line{Line: line, Gateway: s.at(), Payout: id}
 		if err := l.check(); err != nil {
 			return nil, err
 		}

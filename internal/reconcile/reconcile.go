@@ -129,9 +129,11 @@ func (k Kind) Meaning() string {
 
 // Difference is where the statement and the ledger do not agree.
 type Difference struct {
-	// ID begins with "dif_" and follows from Kind and Subject.
+	// ID begins with "dif_" and follows from Kind, Gateway and Subject.
 	ID   string
 	Kind Kind
+	// Gateway is the one whose statement differs.
+	Gateway gateway.Name
 	// Subject is what it is about: the id of a payout, of a transfer at the gateway or of a line, or a day.
 	Subject string
 	// Payout is the one in the ledger, or "".
@@ -155,8 +157,8 @@ func (d Difference) Open() bool { return d.GoneAt.IsZero() && d.ResolvedAt.IsZer
 const idPrefix = "dif_"
 
 // idOf is the id of a difference. The same difference, found again, has the same one.
-func idOf(k Kind, subject string) string {
-	sum := sha256.Sum256([]byte(string(k) + "\n" + subject))
+func idOf(k Kind, at gateway.Name, subject string) string {
+	sum := sha256.Sum256([]byte(string(k) + "\n" + string(at) + "\n" + subject))
 	const enough = 12
 	return idPrefix + hex.EncodeToString(sum[:enough])
 }

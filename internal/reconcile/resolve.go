@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"time"
 
 	"bursar/internal/decision"
@@ -42,7 +43,7 @@ func (s *Service) Settle(ctx context.Context, by decision.By, id, seen string) e
 	return err
 }
 
-// Open lists the differences that wait for a person, the first found first.
+// Open lists the differences of all gateways that wait for a person, the first found first.
 func (s *Service) Open(ctx context.Context, limit int) ([]Difference, error) {
 	return s.o.Store.OpenDifferences(ctx, Difference{}, limit)
 }
@@ -73,25 +74,26 @@ func (s *Service) Evidence(ctx context.Context, id string) (e Evidence, err erro
 			e.Payout, e.Lines = &d.p, d.lines
 		}
 	case e.Kind == LineWithoutPayout:
-		all, err := s.unmatched(ctx, []string{e.Subject})
+		all, err := s.unmatched(ctx, e.Gateway, []string{e.Subject})
 		if err != nil {
 			return e, err
 		}
 		e.Lines = all[e.Subject].lines
 	default:
 		e.Lines, err = s.o.Store.LinesByID(ctx, []string{e.Subject})
+		e.Lines = slices.DeleteFunc(e.Lines, func(l Line) bool { return l.Gateway != e.Gateway })
 	}
 	return e, err
 }
 
-// Overview is how reconciling goes.
+// Overview is how reconciling with one gateway's statement goes.
 type Overview struct {
 	// Reached is up to when the service has come by itself; zero for nowhere yet.
 	Reached time.Time
 	// Failures counts those since the last success; the next try is at RetryAt.
 	Failures int
 	RetryAt  time.Time
-	// Runs are the newest comparisons, the newest first.
+	// Runs are the newest comparisons of all gateways, the newest first.
 	Runs []Run
 }
 

@@ -32,7 +32,7 @@ func (r *review) about(fits func(Difference) bool) []string {
 
 func (r *review) keep(d Difference) {
 	r.found = append(r.found, d)
-	r.stays[idOf(d.Kind, d.Subject)] = true
+	r.stays[idOf(d.Kind, r.s.at(), d.Subject)] = true
 }
 
 // payouts judges the payouts again.
@@ -66,7 +66,7 @@ func (r *review) leave(subject string) {
 // unmatched looks whether the ledger knows the transfers by now.
 func (r *review) unmatched(ctx context.Context) error {
 	names := r.about(func(d Difference) bool { return d.Kind == LineWithoutPayout })
-	all, err := r.s.unmatched(ctx, names)
+	all, err := r.s.unmatched(ctx, r.s.at(), names)
 	for _, name := range names {
 		if one, isOne := all[name]; isOne && !one.resolved {
 			r.keep(one.Difference)
@@ -80,7 +80,7 @@ func (r *review) lines(ctx context.Context) error {
 	ids := r.about(func(d Difference) bool { return d.isAboutLine() })
 	lines, err := r.s.o.Store.LinesByID(ctx, ids)
 	for _, d := range r.open {
-		i := slices.IndexFunc(lines, func(l Line) bool { return l.ID == d.Subject })
+		i := slices.IndexFunc(lines, func(l Line) bool { return l.ID == d.Subject && l.Gateway == d.Gateway })
 		switch {
 		case !d.isAboutLine() || i < 0:
 		case d.Kind == LineChanged && (lines[i].Missing || lines[i].FirstReported != lines[i].LastReported):

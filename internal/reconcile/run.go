@@ -60,7 +60,7 @@ func (s *Service) reconcile(ctx context.Context, p Period, again, daily bool) (R
 		}
 	}
 	now := s.o.Now()
-	run := Run{ID: s.o.IDs.New("rec_", now), Period: p, Daily: daily, EndedAt: now, Result: c.result}
+	run := Run{ID: s.o.IDs.New("rec_", now), Gateway: s.at(), Period: p, Daily: daily, EndedAt: now, Result: c.result}
 	if err := s.o.Store.KeepRun(ctx, run); err != nil {
 		return Result{}, fmt.Errorf("keep the result: %w", err)
 	}
@@ -75,7 +75,7 @@ func (s *Service) tell(ctx context.Context, r Result) {
 		level = slog.LevelWarn
 	}
 	s.o.Logger.Log(ctx, level, "the statement was compared with the ledger",
-		slog.Time("from", r.Period.From), slog.Time("to", r.Period.To), slog.Int("lines", r.Lines), slog.Int("payouts", r.Payouts),
+		slog.String("gateway", string(s.at())), slog.Time("from", r.Period.From), slog.Time("to", r.Period.To), slog.Int("lines", r.Lines), slog.Int("payouts", r.Payouts),
 		slog.Int("differences", r.Open), slog.Int64("rest", int64(r.Sums.Rest())))
 }
 
@@ -126,7 +126,8 @@ func (s *Service) note(ctx context.Context, found, gone []Difference) error {
 	for len(found)+len(gone) > 0 {
 		f, g := found[:min(batch, len(found))], gone[:min(batch, len(gone))]
 		for i := range f {
-			f[i].ID, f[i].FirstSeen, f[i].LastSeen = idOf(f[i].Kind, f[i].Subject), now, now
+			f[i].Gateway = s.at()
+			f[i].ID, f[i].FirstSeen, f[i].LastSeen = idOf(f[i].Kind, f[i].Gateway, f[i].Subject), now, now
 		}
 		if err := s.o.Store.Found(ctx, f, g, now); err != nil {
 			return fmt.Errorf("note what differs: %w", err)
@@ -165,7 +166,7 @@ func (s *Service) reschedule(ctx context.Context, found []Difference) error {
 	return failed
 }
 
-// recheckOpen looks again at the differences that are open, with what was read already: some are gone, because
+// recheckOpen looks again at the open differences of this gateway's statement, with what was read already: some are gone, because
 // the journal is up to date or the gateway corrected the statement. What a comparison just found, if there was one, is left.
 func (s *Service) recheckOpen(ctx context.Context, read coverage, c *comparison) error {
 	stays := map[string]bool{}
@@ -186,6 +187,7 @@ func (s *Service) recheckOpen(ctx context.Context, read coverage, c *comparison)
 			return err
 		}
 		last = open[len(open)-1]
+		open = slices.DeleteFunc(open, func(d Difference) bool { return d.Gateway != s.at() })
 		r := review{s: s, open: open, read: read, looked: looked, stays: stays}
 		for _, part := range []func(context.Context) error{r.payouts, r.unmatched, r.lines} {
 			if err := part(ctx); err != nil {

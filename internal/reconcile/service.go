@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"bursar/internal/fault"
+	"bursar/internal/gateway"
 	"bursar/internal/id"
 	"bursar/internal/money"
 )
@@ -48,6 +49,9 @@ func New(o Options) (*Service, error) {
 	}
 	return &Service{o: o, holder: o.IDs.New("", o.Now())}, nil
 }
+
+// at is the gateway whose statement is compared.
+func (s *Service) at() gateway.Name { return s.o.Statement.Name() }
 
 // ErrBusy means that another instance reconciles at this moment.
 var ErrBusy = fault.New(fault.Unavailable, "reconciling", "Another instance reconciles at this moment. Try again shortly.")

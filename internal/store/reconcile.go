@@ -195,9 +195,9 @@ func (s reconcileStore) PayoutsByTransfer(ctx context.Context, transfers []strin
 	return found, err
 }
 
-// ResolvedUnmatchedTransfers finds those of the transfers that an admin has resolved as unmatched.
-func (s reconcileStore) ResolvedUnmatchedTransfers(ctx context.Context, transfers []string) (map[string]bool, error) {
-	named, args := s.dialect.oneOf([]any{s.gateway}, transfers)
+// ResolvedUnmatchedTransfers finds those of a gateway's transfers that an admin has resolved as unmatched.
+func (s reconcileStore) ResolvedUnmatchedTransfers(ctx context.Context, at gateway.Name, transfers []string) (map[string]bool, error) {
+	named, args := s.dialect.oneOf([]any{string(at)}, transfers)
 	resolved := map[string]bool{}
 	err := s.query(ctx, `SELECT gateway_id FROM unmatched_transfers WHERE resolved = 1 AND gateway = $1 AND gateway_id `+named, func(r *row) {
 		var transfer string
@@ -208,7 +208,7 @@ func (s reconcileStore) ResolvedUnmatchedTransfers(ctx context.Context, transfer
 }
 
 const (
-	differenceColumns = `SELECT id, kind, subject, payout_id, detail, at, at_gateway, in_ledger, first_seen, last_seen, gone_at, resolved_at FROM differences `
+	differenceColumns = `SELECT id, kind, gateway, subject, payout_id, detail, at, at_gateway, in_ledger, first_seen, last_seen, gone_at, resolved_at FROM differences `
 
 	openDifferences = differenceColumns + `WHERE gone_at IS NULL AND resolved_at IS NULL AND (first_seen, id) > ($1, $2)
 		ORDER BY first_seen, id LIMIT $3 + 0`
@@ -218,7 +218,7 @@ func (s reconcileStore) differences(ctx context.Context, query string, args ...a
 	var all []reconcile.Difference
 	err := s.query(ctx, query, func(r *row) {
 		var d reconcile.Difference
-		r.Scan(&d.ID, &d.Kind, &d.Subject, &d.Payout, &d.Detail, instant{&d.At}, &d.AtGateway, &d.InLedger,
+		r.Scan(&d.ID, &d.Kind, &d.Gateway, &d.Subject, &d.Payout, &d.Detail, instant{&d.At}, &d.AtGateway, &d.InLedger,
 			instant{&d.FirstSeen}, instant{&d.LastSeen}, instant{&d.GoneAt}, instant{&d.ResolvedAt})
 		all = append(all, d)
 	}, args...)
@@ -264,12 +264,12 @@ func (db *DB) OpenKinds(ctx context.Context) (map[reconcile.Kind]int64, error) {
 func (s reconcileStore) Found(ctx context.Context, found, gone []reconcile.Difference, at time.Time) error {
 	return s.Update(ctx, func(tx *Tx) error {
 		for _, d := range found {
-			_, err := tx.exec(ctx, `INSERT INTO differences (id, kind, subject, payout_id, detail, at, at_gateway, in_ledger, first_seen, last_seen)
-				VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9) ON CONFLICT (id) DO UPDATE SET payout_id = excluded.payout_id, detail = excluded.detail,
+			_, err := tx.exec(ctx, `INSERT INTO differences (id, kind, subject, payout_id, detail, at, at_gateway, in_ledger, first_seen, last_seen, gateway)
+				VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9, $10) ON CONFLICT (id) DO UPDATE SET payout_id = excluded.payout_id, detail = excluded.detail,
 				at = excluded.at, at_gateway = excluded.at_gateway, in_ledger = excluded.in_ledger, gone_at = NULL,
 				last_seen = CASE WHEN excluded.last_seen > differences.last_seen THEN excluded.last_seen ELSE differences.last_seen END,
 				resolved_at = CASE WHEN differences.detail = excluded.detail THEN differences.resolved_at END`,
-				d.ID, string(d.Kind), d.Subject, string(d.Payout), d.Detail, micros(d.At), int64(d.AtGateway), int64(d.InLedger), micros(at))
+				d.ID, string(d.Kind), d.Subject, string(d.Payout), d.Detail, micros(d.At), int64(d.AtGateway), int64(d.InLedger), micros(at), string(d.Gateway))
 			if err != nil {
 				return err
 			}
@@ -298,8 +298,8 @@ func (s reconcileStore) KeepRun(ctx context.Context, r reconcile.Run) error {
 		return err
 	}
 	return s.Update(ctx, func(tx *Tx) error {
-		_, err := tx.exec(ctx, `INSERT INTO reconciliations (id, starts_at, ends_at, daily, ended_at, result) VALUES ($1, $2, $3, $4, $5, $6)`,
-			r.ID, micros(r.Period.From), micros(r.Period.To), flag(r.Daily), micros(r.EndedAt), string(result))
+		_, err := tx.exec(ctx, `INSERT INTO reconciliations (id, gateway, starts_at, ends_at, daily, ended_at, result) VALUES ($1, $2, $3, $4, $5, $6, $7)`,
+			r.ID, string(r.Gateway), micros(r.Period.From), micros(r.Period.To), flag(r.Daily), micros(r.EndedAt), string(result))
 		return err
 	})
 }
@@ -307,22 +307,20 @@ func (s reconcileStore) KeepRun(ctx context.Context, r reconcile.Run) error {
 // LastRuns lists the newest comparisons, the newest first.
 func (s reconcileStore) LastRuns(ctx context.Context, limit int) ([]reconcile.Run, error) {
 	var runs []reconcile.Run
-	err := s.query(ctx, `SELECT id, starts_at, ends_at, daily, ended_at, result FROM reconciliations ORDER BY ended_at DESC, ends_at DESC LIMIT $1 + 0`, func(row *row) {
+	err := s.query(ctx, `SELECT id, gateway, starts_at, ends_at, daily, ended_at, result FROM reconciliations ORDER BY ended_at DESC, ends_at DESC LIMIT $1 + 0`, func(row *row) {
 		var r reconcile.Run
 		var result string
-		row.Scan(&r.ID, instant{&r.Period.From}, instant{&r.Period.To}, flagged{&r.Daily}, instant{&r.EndedAt}, &result)
+		row.Scan(&r.ID, &r.Gateway, instant{&r.Period.From}, instant{&r.Period.To}, flagged{&r.Daily}, instant{&r.EndedAt}, &result)
 		row.fail(json.Unmarshal([]byte(result), &r.Result))
 		runs = append(runs, r)
 	}, limit)
 	return runs, err
 }
 
-// Reached is the end of the last day that the service had reconciled by itself at a time, with this gateway's statement. A day that
-// was reconciled with another gateway's statement does not count.
+// Reached is the end of the last day that the service had reconciled by itself at a time, with this gateway's statement.
 func (s reconcileStore) Reached(ctx context.Context, at time.Time) (reached time.Time, err error) {
-	err = s.queryOne(ctx, `SELECT r.ends_at FROM reconciliations r
-		JOIN statement_days d ON d.gateway = $2 AND d.starts_at = r.starts_at AND d.ends_at = r.ends_at AND d.lines IS NOT NULL
-		WHERE r.daily = 1 AND r.ended_at <= $1 ORDER BY r.ends_at DESC LIMIT 1`, []any{micros(at), s.gateway}, instant{&reached})
+	err = s.queryOne(ctx, `SELECT ends_at FROM reconciliations WHERE gateway = $1 AND daily = 1 AND ended_at <= $2 ORDER BY ends_at DESC LIMIT 1`,
+		[]any{s.gateway, micros(at)}, instant{&reached})
 	return reached, err
 }
 
@@ -338,15 +336,16 @@ func (s reconcileStore) ReleaseLease(ctx context.Context, holder string) error {
 
 // Pace is how the daily work goes.
 func (s reconcileStore) Pace(ctx context.Context) (p reconcile.Pace, err error) {
-	err = s.queryOne(ctx, `SELECT failures, due_at, looked_at FROM reconcile_lease WHERE id = 1`, nil, &p.Failures, instant{&p.DueAt}, instant{&p.LookedAt})
+	err = s.queryOne(ctx, `SELECT failures, due_at, looked_at FROM reconcile_pace WHERE gateway = $1`, []any{s.gateway}, &p.Failures, instant{&p.DueAt}, instant{&p.LookedAt})
 	return p, err
 }
 
 // SetPace notes how the daily work goes.
 func (s reconcileStore) SetPace(ctx context.Context, p reconcile.Pace) error {
 	return s.Update(ctx, func(tx *Tx) error {
-		_, err := tx.exec(ctx, `UPDATE reconcile_lease SET failures = $1, due_at = $2, looked_at = $3 WHERE id = 1`,
-			p.Failures, micros(p.DueAt), micros(p.LookedAt))
+		_, err := tx.exec(ctx, `INSERT INTO reconcile_pace (gateway, failures, due_at, looked_at) VALUES ($1, $2, $3, $4)
+			ON CONFLICT (gateway) DO UPDATE SET failures = excluded.failures, due_at = excluded.due_at, looked_at = excluded.looked_at`,
+			s.gateway, p.Failures, micros(p.DueAt), micros(p.LookedAt))
 		return err
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"bursar/internal/gateway"
 	"bursar/internal/payout"
 )
 
@@ -36,8 +37,6 @@ type Watched struct {
 	WebhooksFailing, WebhooksDisabled int64
 	// CheckpointAt is when the newest checkpoint was made; zero for never.
 	CheckpointAt time.Time
-	// ReconciledAt is when the service last reconciled a day by itself; zero for never.
-	ReconciledAt time.Time
 }
 
 // watchLate counts what latePayouts lists.
@@ -65,14 +64,30 @@ func (db *DB) Watch(ctx context.Context, now time.Time) (Watched, error) {
 			FROM webhook_endpoints e WHERE e.status = 'enabled'),
 		(SELECT COUNT(*) FROM webhook_endpoints WHERE status = 'enabled' AND failures > 0),
 		(SELECT COUNT(*) FROM webhook_endpoints WHERE status = 'disabled' AND reason <> 'disabled'),
-		(SELECT at FROM checkpoints ORDER BY number DESC LIMIT 1),
-		(SELECT ended_at FROM reconciliations WHERE daily = 1 ORDER BY ends_at DESC LIMIT 1)`, nil,
+		(SELECT at FROM checkpoints ORDER BY number DESC LIMIT 1)`, nil,
 		&w.Unknown, &w.ManualReview, &w.Discrepancies, &w.UnmatchedTransfers, &w.PayoutsStopped, flagged{&w.Paused}, &w.AccountsInReview,
 		instant{&w.PayoutDue}, instant{&w.AccountDue}, instant{&w.SaleDue}, instant{&w.MailDue}, instant{&w.MailQueued},
-		instant{&w.WebhookSince}, &w.WebhooksFailing, &w.WebhooksDisabled, instant{&w.CheckpointAt}, instant{&w.ReconciledAt})
+		instant{&w.WebhookSince}, &w.WebhooksFailing, &w.WebhooksDisabled, instant{&w.CheckpointAt})
 	if err != nil {
 		return w, err
 	}
 	err = db.queryOne(ctx, watchLate, []any{micros(now), micros(now.Add(stepWithin))}, &w.Late, instant{&w.LateSince})
 	return w, err
+}
+
+// ReconciledAt is when the service last reconciled a day by itself with the gateways' statements: of several, the time of the gateway
+// that is furthest behind. It is zero as long as one of them was never reconciled.
+func (db *DB) ReconciledAt(ctx context.Context, gateways []gateway.Name) (furthest time.Time, err error) {
+	for i, at := range gateways {
+		var last time.Time
+		err := db.queryOne(ctx, `SELECT ended_at FROM reconciliations WHERE gateway = $1 AND daily = 1 ORDER BY ends_at DESC LIMIT 1`,
+			[]any{string(at)}, instant{&last})
+		if err != nil || last.IsZero() {
+			return time.Time{}, err
+		}
+		if i == 0 || last.Before(furthest) {
+			furthest = last
+		}
+	}
+	return furthest, nil
 }

@@ -172,8 +172,8 @@ func testAuditFinds(t *testing.T, b *bench) {
 		{`DELETE FROM entries WHERE subject = 'sandbox:pout_unmatched'`, []string{"decisions-are-on-record", "journals-are-whole"}},
 		{`UPDATE users SET role = 'admin' WHERE id = 'usr_b'`, []string{"users-are-ours"}},
 		{`UPDATE users SET suspended = 1 WHERE id = 'usr_b'`, []string{"users-are-ours"}},
-		{`INSERT INTO differences (id, kind, subject, payout_id, detail, at, at_gateway, in_ledger, first_seen, last_seen, resolved_at)
-			VALUES ('dif_1', 'k', 's', '', '', 0, 0, 0, 0, 0, 1)`, []string{"decisions-are-on-record"}},
+		{`INSERT INTO differences (id, kind, gateway, subject, payout_id, detail, at, at_gateway, in_ledger, first_seen, last_seen, resolved_at)
+			VALUES ('dif_1', 'k', 'sandbox', 's', '', '', 0, 0, 0, 0, 0, 1)`, []string{"decisions-are-on-record"}},
 		{`UPDATE checkpoint_journals SET number = 0 WHERE seller_id = 'usr_a'`, []string{"journals-are-whole: and that was changed. Restore the checkpoints", "journals-match-checkpoint"}},
 		{`UPDATE journals SET earned = earned + 1 WHERE owner = 'usr_a'`, []string{"totals-match-adjustments: the seller earned", "journals-are-whole"}},
 		{`UPDATE entries SET available = available + 1, sales = sales - 1 WHERE type = 'balance.adjusted'`, []string{"adjustments-are-made-once", "journals-are-whole"}},

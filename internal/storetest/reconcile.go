@@ -170,7 +170,7 @@ func testClearingAccount(_ *testing.T, b *bench) {
 		_, err = tx.ResolveUnmatchedTransfer(b.ctx(), "another", "pout_8") // which explains nothing here
 		return err
 	})
-	settled, err := s.ResolvedUnmatchedTransfers(b.ctx(), []string{"pout_7", "pout_8", "pout_9"})
+	settled, err := s.ResolvedUnmatchedTransfers(b.ctx(), atGateway, []string{"pout_7", "pout_8", "pout_9"})
 	if err != nil || len(settled) != 1 || !settled["pout_7"] {
 		b.Errorf("resolved transfers are %v, %v", settled, err)
 	}
@@ -180,9 +180,9 @@ func testDifferences(_ *testing.T, b *bench) {
 	s := b.db.Reconciling(atGateway)
 	admin := b.seller("usr_admin")
 	one := reconcile.Difference{
-		ID: "dif_1", Kind: reconcile.PaidTwice, Subject: "pyt_1", Payout: "pyt_1", Detail: "twice", At: start, AtGateway: 200, InLedger: 100,
+		ID: "dif_1", Kind: reconcile.PaidTwice, Gateway: atGateway, Subject: "pyt_1", Payout: "pyt_1", Detail: "twice", At: start, AtGateway: 200, InLedger: 100,
 	}
-	two := reconcile.Difference{ID: "dif_2", Kind: reconcile.LineChanged, Subject: "txn_1", Detail: "changed", At: start, AtGateway: -5}
+	two := reconcile.Difference{ID: "dif_2", Kind: reconcile.LineChanged, Gateway: "elsewhere", Subject: "txn_1", Detail: "changed", At: start, AtGateway: -5}
 	found := func(after time.Duration, found, gone []reconcile.Difference) {
 		b.Helper()
 		b.must(s.Found(b.ctx(), found, gone, start.Add(after)))
@@ -263,15 +263,19 @@ func testReconcileTurns(_ *testing.T, b *bench) {
 	b.must(s.ReleaseLease(b.ctx(), "b"))
 	take("a", 92*time.Second, true)
 
-	want := reconcile.Pace{Failures: 3, DueAt: start, LookedAt: start.Add(time.Hour)}
-	b.must(s.SetPace(b.ctx(), want))
-	if got, err := s.Pace(b.ctx()); err != nil || got != want {
-		b.Errorf("the pace is %+v, %v; want %+v", got, err, want)
+	for _, want := range []reconcile.Pace{{Failures: 3, DueAt: start, LookedAt: start.Add(time.Hour)}, {LookedAt: start}} {
+		b.must(s.SetPace(b.ctx(), want))
+		if got, err := s.Pace(b.ctx()); err != nil || got != want {
+			b.Errorf("the pace is %+v, %v; want %+v", got, err, want)
+		}
+	}
+	if got, err := b.db.Reconciling("elsewhere").Pace(b.ctx()); err != nil || got != (reconcile.Pace{}) {
+		b.Errorf("the pace at another gateway is %+v, %v; want none", got, err)
 	}
 
 	run := func(id string, day int, daily bool) reconcile.Run {
 		p := reconcile.Period{From: start.AddDate(0, 0, day), To: start.AddDate(0, 0, day+1)}
-		r := reconcile.Run{ID: id, Period: p, Daily: daily, EndedAt: start.AddDate(0, 0, day+2)}
+		r := reconcile.Run{ID: id, Gateway: atGateway, Period: p, Daily: daily, EndedAt: start.AddDate(0, 0, day+2)}
 		r.Result = reconcile.Result{Period: p, Lines: 3, Sums: reconcile.Sums{Paid: 7, Opening: money.Max}}
 		b.must(s.KeepRun(b.ctx(), r))
 		read := reconcile.Day{From: p.From, To: p.To, ReadAt: r.EndedAt, Lines: 3}
@@ -291,12 +295,20 @@ func testReconcileTurns(_ *testing.T, b *bench) {
 	if at, err := b.db.Reconciling("elsewhere").Reached(b.ctx(), start.AddDate(1, 0, 0)); err != nil || !at.IsZero() {
 		b.Errorf("%s was reached, %v; want none at a gateway whose statement was never read", at, err)
 	}
-	if w := b.watch(); !w.ReconciledAt.Equal(start.AddDate(0, 0, 3)) {
-		b.Errorf("watched is %s", w.ReconciledAt)
-	}
 	got, err := s.LastRuns(b.ctx(), 2)
-	if err != nil || len(got) != 2 || got[0].ID != "rec_3" || got[1].ID != "rec_1" || got[0].Result.Sums != third.Result.Sums ||
+	if err != nil || len(got) != 2 || got[0].ID != "rec_3" || got[0].Gateway != atGateway || got[1].ID != "rec_1" || got[0].Result.Sums != third.Result.Sums ||
 		!got[1].Result.Period.From.Equal(first.Period.From) || !got[1].Daily || got[0].Daily {
 		b.Errorf("the last runs are %+v, %v", got, err)
 	}
+	reconciled := func(why string, want time.Time, at ...gateway.Name) {
+		b.Helper()
+		if got, err := b.db.ReconciledAt(b.ctx(), at); err != nil || !got.Equal(want) {
+			b.Errorf("%s was reconciled at %s, %v; want %s", why, got, err, want)
+		}
+	}
+	reconciled("one gateway", start.AddDate(0, 0, 3), atGateway)
+	reconciled("one of two gateways", time.Time{}, atGateway, "elsewhere")
+	b.must(s.KeepRun(b.ctx(), reconcile.Run{ID: "rec_4", Gateway: "elsewhere", Daily: true, Period: first.Period, EndedAt: start.AddDate(0, 0, 2)}))
+	reconciled("both", start.AddDate(0, 0, 2), atGateway, "elsewhere")
+	reconciled("none", time.Time{})
 }

@@ -32,7 +32,7 @@ type Watched struct {
 	CheckpointAt time.Time
 	// Differences counts those between the gateway's statement and the ledger that wait for a person, by kind.
 	Differences map[string]int64
-	// ReconciledAt is when the statement was last compared with the ledger by itself; zero for never.
+	// ReconciledAt is when the service last compared the gateway's statement with the ledger by itself; zero for never.
 	ReconciledAt time.Time
 }
 

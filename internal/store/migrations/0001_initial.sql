@@ -505,8 +505,9 @@ CREATE TABLE statement_days (
 -- Where the statement and the ledger do not agree. One that is gone was not found again; one that is settled
 -- was explained by a person, and opens again if it comes to say something else.
 CREATE TABLE differences (
-  id         TEXT PRIMARY KEY, -- made of kind and subject
+  id         TEXT PRIMARY KEY, -- made of kind, gateway and subject
   kind       TEXT NOT NULL,
+  gateway    TEXT NOT NULL, -- the one whose statement differs
   subject    TEXT NOT NULL, -- a payout, a transfer of the gateway, a line, or a day
   payout_id  TEXT NOT NULL, -- empty for none
   detail     TEXT NOT NULL,
@@ -524,6 +525,7 @@ CREATE INDEX differences_open ON differences (first_seen, id, kind) WHERE gone_a
 -- Each comparison of a period, with its sums.
 CREATE TABLE reconciliations (
   id        TEXT PRIMARY KEY,
+  gateway   TEXT NOT NULL, -- the one whose statement was compared
   starts_at BIGINT NOT NULL,
   ends_at   BIGINT NOT NULL,
   daily     BIGINT NOT NULL CHECK (daily IN (0, 1)), -- the service did it by itself
@@ -531,19 +533,24 @@ CREATE TABLE reconciliations (
   result    TEXT NOT NULL
 ) /* clustered */;
 
-CREATE INDEX reconciliations_daily ON reconciliations (ends_at) WHERE daily = 1;
+CREATE INDEX reconciliations_daily ON reconciliations (gateway, ends_at) WHERE daily = 1;
 
--- The lease of the instance that reconciles, and when it is to be tried again after failures.
+-- The lease of the instance that reconciles.
 CREATE TABLE reconcile_lease (
-  id        BIGINT PRIMARY KEY CHECK (id = 1),
-  holder    TEXT NOT NULL,
-  until     BIGINT NOT NULL,
-  failures  BIGINT NOT NULL,
-  due_at    BIGINT NOT NULL,
-  looked_at BIGINT NOT NULL -- when the open differences were last looked at again
+  id     BIGINT PRIMARY KEY CHECK (id = 1),
+  holder TEXT NOT NULL,
+  until  BIGINT NOT NULL
 ) /* clustered */;
 
-INSERT INTO reconcile_lease (id, holder, until, failures, due_at, looked_at) VALUES (1, '', 0, 0, 0, 0);
+INSERT INTO reconcile_lease (id, holder, until) VALUES (1, '', 0);
+
+-- How the daily work with each gateway's statement goes.
+CREATE TABLE reconcile_pace (
+  gateway   TEXT PRIMARY KEY,
+  failures  BIGINT NOT NULL, -- since the last success
+  due_at    BIGINT NOT NULL, -- nothing is tried before
+  looked_at BIGINT NOT NULL -- when the open differences were last looked at again
+) /* clustered */;
 
 -- Mails to send, and what became of those of the last weeks.
 CREATE TABLE mails (
