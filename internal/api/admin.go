@@ -22,11 +22,8 @@ func (req *accessRequest) read(in *input) {
 	}
 	req.role = auth.Role(in.text("role", checkAnyRole))
 	req.suspended = in.flag("suspended")
-	req.note = in.optionalText("note", checkProse(maxNoteRunes))
+	req.note = in.optionalText("note", checkProse(decision.MaxNote))
 }
-
-// maxNoteRunes bounds why an admin decided.
-const maxNoteRunes = 1000
 
 func checkAnyRole(s string) string {
 	switch auth.Role(s) {
@@ -67,7 +64,7 @@ func (req *liftHoldRequest) read(in *input) {
 	if !id.Valid("usr_", req.seller) {
 		in.refuse(auth.ErrUserNotFound)
 	}
-	req.note = in.text("note", checkProse(maxNoteRunes))
+	req.note = in.text("note", checkProse(decision.MaxNote))
 }
 
 type liftHoldJSON struct {

@@ -132,7 +132,7 @@ type askPayoutRequest struct{ decideRequest }
 
 func (req *askPayoutRequest) read(in *input) {
 	req.id = in.payoutID()
-	req.note = in.optionalText("note", checkProse(maxNoteRunes))
+	req.note = in.optionalText("note", checkProse(decision.MaxNote))
 }
 
 type decidedPayoutJSON struct {

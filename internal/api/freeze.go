@@ -14,7 +14,7 @@ func checkReason(s string) string {
 	if strings.TrimSpace(s) == "" {
 		return "must say why: what you saw, and where"
 	}
-	return checkProse(maxNoteRunes)(s)
+	return checkProse(decision.MaxNote)(s)
 }
 
 type freezeRequest struct {

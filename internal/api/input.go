@@ -10,10 +10,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"bursar/internal/fault"
+	"bursar/internal/limits"
 	"bursar/internal/money"
 )
 
@@ -310,12 +309,6 @@ func (in *input) flag(name string) bool {
 	}
 }
 
-// Times outside these years are a mistake: of units, or of a clock.
-const (
-	firstYear = 2000
-	lastYear  = 2099
-)
-
 // optionalInstant takes an RFC 3339 time that may be absent, which is the zero time.
 func (in *input) optionalInstant(name string) time.Time {
 	var at time.Time
@@ -326,10 +319,7 @@ func (in *input) optionalInstant(name string) time.Time {
 			return "must be an RFC 3339 time such as 2026-11-20T09:30:00Z"
 		}
 		at = at.UTC()
-		if at.Year() < firstYear || at.Year() > lastYear {
-			return fmt.Sprintf("must be between the years %d and %d", firstYear, lastYear)
-		}
-		return ""
+		return limits.Year(at)
 	})
 	return at
 }
@@ -385,19 +375,5 @@ func (in *input) idempotencyKey() string {
 
 // checkProse returns a check for free text of several lines.
 func checkProse(maxRunes int) func(string) string {
-	return func(s string) string {
-		if utf8.RuneCountInString(s) > maxRunes {
-			return fmt.Sprintf("must be at most %d characters", maxRunes)
-		}
-		return checkPrintable(s)
-	}
-}
-
-// checkPrintable returns what is wrong with a text that should hold nothing but characters and lines.
-func checkPrintable(s string) string {
-	control := func(c rune) bool { return unicode.IsControl(c) && c != '\n' && c != '\r' && c != '\t' }
-	if strings.ContainsFunc(s, control) {
-		return "must not contain control characters"
-	}
-	return ""
+	return func(s string) string { return limits.Prose(s, maxRunes) }
 }

@@ -7,11 +7,10 @@ package decision
 import (
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"bursar/internal/fault"
 	"bursar/internal/id"
+	"bursar/internal/limits"
 )
 
 // By is who decides, and why.
@@ -90,8 +89,8 @@ func (a Action) Guarded() bool {
 	}
 }
 
-// maxNoteRunes bounds a note; it is for a sentence or two and a reference.
-const maxNoteRunes = 1000
+// MaxNote bounds a note, in characters; it is for a sentence or two and a reference.
+const MaxNote = 1000
 
 // New makes a decision, to be stored with what it does.
 func New(by By, action Action, owner, subject string, now time.Time) Decision {
@@ -111,9 +110,8 @@ func (by By) RequireNote() error {
 
 // CheckNote fails with a fault that names the field if there is a note that can't be kept.
 func (by By) CheckNote() error {
-	control := func(c rune) bool { return unicode.IsControl(c) && c != '\n' && c != '\r' && c != '\t' }
-	if !utf8.ValidString(by.Note) || utf8.RuneCountInString(by.Note) > maxNoteRunes || strings.ContainsFunc(by.Note, control) {
-		return fault.Field("note", "must be at most 1000 characters, none of them control characters")
+	if problem := limits.Prose(by.Note, MaxNote); problem != "" {
+		return fault.Field("note", problem)
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"bursar/internal/fault"
 	"bursar/internal/gateway"
 	"bursar/internal/id"
+	"bursar/internal/limits"
 	"bursar/internal/money"
 )
 
@@ -224,9 +225,8 @@ func (s *Service) parseDay(name string, later int, get func(string) string, wron
 	if text == "" {
 		return time.Time{}
 	}
-	const firstYear, lastYear = 2000, 2100
 	day, err := time.ParseInLocation(time.DateOnly, text, s.o.Zone)
-	if err != nil || day.Year() < firstYear || day.Year() > lastYear {
+	if err != nil || limits.Year(day) != "" {
 		wrong[name] = "must be a day such as 2026-11-20"
 		return time.Time{}
 	}

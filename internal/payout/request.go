@@ -6,14 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"bursar/internal/bank"
 	"bursar/internal/fault"
 	"bursar/internal/ledger"
+	"bursar/internal/limits"
 	"bursar/internal/money"
 )
 
@@ -22,15 +20,7 @@ const MaxNotes = 1000
 
 // CheckNotes returns what is wrong with a payout's notes, or "".
 func CheckNotes(notes string) string {
-	control := func(c rune) bool { return unicode.IsControl(c) && c != '\n' && c != '\r' && c != '\t' }
-	switch {
-	case utf8.RuneCountInString(notes) > MaxNotes:
-		return fmt.Sprintf("must be at most %d characters", MaxNotes)
-	case strings.ContainsFunc(notes, control):
-		return "must not contain control characters"
-	default:
-		return ""
-	}
+	return limits.Prose(notes, MaxNotes)
 }
 
 // Request asks for a withdrawal.

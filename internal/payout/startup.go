@@ -30,7 +30,7 @@ func (s *Service) ReconcileStartup(ctx context.Context) error {
 			s.startupReconciled.Store(true)
 			return nil
 		}
-		s.progress.since = last.Add(-clocksApart)
+		s.progress.since = last.Add(-ClocksApart)
 	}
 	for _, g := range s.o.Gateways.All() {
 		if slices.Contains(s.progress.done, g.Name()) {
@@ -79,9 +79,9 @@ type startupProgress struct {
 	next   gateway.Cursor
 }
 
-// Whatever was sent after the ledger was saved was made after the last sending in it; only the clocks of
-// our machines and of the gateway can differ. Each start lists as much again.
-const clocksApart = 10 * time.Minute
+// ClocksApart is how far a gateway's clock may be from ours. What was sent after the ledger was saved was made after the last sending
+// in it, by one clock; so each start lists as much again before it.
+const ClocksApart = 10 * time.Minute
 
 // maxTransfers bounds a list that a broken gateway never ends.
 const maxTransfers = 10_000_000

@@ -7,6 +7,7 @@ import (
 
 	"bursar/internal/fault"
 	"bursar/internal/ledger"
+	"bursar/internal/limits"
 )
 
 // words describes each type of entry as its seller would.
@@ -119,9 +120,8 @@ func parseEnd(name, text string, days int, zone *time.Location, problems map[str
 
 // bounded adds a problem for times that must be a mistake.
 func bounded(name string, at time.Time, problems map[string]string) time.Time {
-	const firstYear, lastYear = 2000, 2100
-	if problems[name] == "" && (at.Year() < firstYear || at.Year() > lastYear) {
-		problems[name] = fmt.Sprintf("must be between the years %d and %d", firstYear, lastYear)
+	if problem := limits.Year(at); problem != "" && problems[name] == "" {
+		problems[name] = problem
 	}
 	return at
 }

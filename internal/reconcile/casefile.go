@@ -210,11 +210,8 @@ func begun(p payout.Payout) time.Time {
 	case !p.ProcessedAt.IsZero():
 		at = p.ProcessedAt
 	}
-	return at.Add(-clocksApart)
+	return at.Add(-payout.ClocksApart)
 }
-
-// clocksApart is how far the gateway's clock may be from ours.
-const clocksApart = 10 * time.Minute
 
 // newest is when money moved last, or zero if none did.
 func (d caseFile) newest() time.Time {

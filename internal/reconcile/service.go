@@ -10,6 +10,7 @@ import (
 	"bursar/internal/fault"
 	"bursar/internal/gateway"
 	"bursar/internal/id"
+	"bursar/internal/limits"
 	"bursar/internal/money"
 )
 
@@ -145,8 +146,7 @@ func (s *Service) parseDay(name, text string, problems map[string]string) time.T
 		return time.Time{}
 	}
 	day, err := time.ParseInLocation(time.DateOnly, text, s.o.Zone)
-	const firstYear, lastYear = 2000, 2100
-	if err != nil || day.Year() < firstYear || day.Year() > lastYear {
+	if err != nil || limits.Year(day) != "" {
 		problems[name] = `must be a day such as 2026-11-20, or "today" or "yesterday"`
 	}
 	return s.midnight(day, 0)

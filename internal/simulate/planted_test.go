@@ -187,7 +187,7 @@ var bugs = []planted{
 		{inPayout, "\tif !s.StartupReconciled() {\n\t\treturn nil, nil\n\t}\n", ""},
 	}},
 	{"the gateway is asked from too late on", []edit{
-		{inPayout, "s.progress.since = last.Add(-clocksApart)", "s.progress.since = last.Add(6 * time.Hour)"},
+		{inPayout, "s.progress.since = last.Add(-ClocksApart)", "s.progress.since = last.Add(6 * time.Hour)"},
 	}},
 	{"a found payout is not charged", []edit{
 		{inPayout, "ledger.ReservePayout(waiting.Amount)", "ledger.ReservePayout(1)"},

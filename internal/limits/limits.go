@@ -1,0 +1,40 @@
+// Package limits has the limits on what people type that more than one domain keeps.
+package limits
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Prose returns what is wrong with a text of several lines, or "".
+func Prose(s string, maxRunes int) string {
+	switch {
+	case !utf8.ValidString(s):
+		return "must be UTF-8"
+	case utf8.RuneCountInString(s) > maxRunes:
+		return fmt.Sprintf("must be at most %d characters", maxRunes)
+	default:
+		return Printable(s)
+	}
+}
+
+// Printable returns what is wrong with a text that should hold nothing but characters and lines, or "".
+func Printable(s string) string {
+	control := func(c rune) bool { return unicode.IsControl(c) && c != '\n' && c != '\r' && c != '\t' }
+	if strings.ContainsFunc(s, control) {
+		return "must not contain control characters"
+	}
+	return ""
+}
+
+// Year returns what is wrong with a time that can only be a mistake, of units or of a clock, or "".
+func Year(at time.Time) string {
+	const first, last = 2000, 2100
+	if at.Year() < first || at.Year() > last {
+		return fmt.Sprintf("must be between the years %d and %d", first, last)
+	}
+	return ""
+}
