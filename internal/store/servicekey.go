@@ -249,7 +249,11 @@ func (tx *Tx) MarkServiceKeyUsed(ctx context.Context, keyID, day string) error {
 	return err
 }
 
-const revokeIt = "Revoke it with \"bursar apikey revoke\""
+const (
+	revokeIt = "Revoke it with \"bursar apikey revoke\""
+	// The key itself is as it was, so it need not be revoked.
+	deleteRotated = "It is refused, and the key itself is as it was. Delete this row of the table rotated_service_keys, and find out who changed it"
+)
 
 // serviceKeys holds every service key against its MAC, and against the entries that revoke keys.
 func (a *auditor) serviceKeys() ledger.Finding {
@@ -267,7 +271,7 @@ func (a *auditor) serviceKeys() ledger.Finding {
 		var rotations int64
 		row.Scan(append(r.dest(), &rotations)...)
 		if problem := r.problem(a.keys, rotations); problem != "" {
-			note(&f, ledger.Violation{Subject: "service key " + r.KeyID, Problem: problem}, revokeIt)
+			note(&f, ledger.Violation{Subject: "service key " + r.KeyID, Problem: problem}, deleteRotated)
 		}
 	})
 	return f
