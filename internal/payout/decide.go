@@ -188,6 +188,9 @@ func (s *Service) ResolveDiscrepancy(ctx context.Context, by decision.By, id ID,
 			p.Tries = max(p.Tries, len(finalChecks))
 			p.DueAt = s.nextPollAt(*p, s.o.Now())
 		}
+		if p.State == Completed && p.DueAt.IsZero() && seen != TamperedNote && seen != forgotten(p.GatewayID).Error() {
+			p.DueAt = s.o.Now() // its last check told nothing that can be true, and the bank may have returned it by then
+		}
 		said, whose := []rune(seen), "The gateway: "
 		if seen == TamperedNote {
 			whose = "Found: "

@@ -401,6 +401,50 @@ func TestResolveDiscrepancy_FinalChecksGoOn(t *testing.T) {
 	s.wantViolated("gateway-agrees")
 }
 
+// TestResolveDiscrepancy_LastCheckIsRepeated has the last check of a completed payout answered with another amount. Once an admin has
+// resolved that, the gateway is asked again, and tells that the bank has returned the money. What it forgot is not asked for again.
+func TestResolveDiscrepancy_LastCheckIsRepeated(t *testing.T) {
+	s := newStory(t)
+	s.later(windowOver)
+	s.gateway.transfers[string(s.id)].progress = gateway.Paid
+	s.later(time.Hour)
+	s.wantState(payout.Completed)
+	made := s.gateway.transfers[string(s.id)]
+	made.amount++
+	s.later(10 * 24 * time.Hour)
+	p := s.wantState(payout.Completed)
+	if p.Discrepancy == "" || !p.DueAt.IsZero() {
+		t.Fatalf("discrepancy %q, next poll %s; want one, and none", p.Discrepancy, p.DueAt)
+	}
+	made.amount--
+	made.progress = gateway.Reversed
+	if err := s.payouts.ResolveDiscrepancy(t.Context(), ada, s.id, p.Discrepancy); err != nil {
+		t.Fatal(err)
+	}
+	s.later(time.Second)
+	s.wantState(payout.Returned)
+	s.wantAvailable(opening)
+	s.wantViolated()
+}
+
+// TestResolveDiscrepancy_ForgottenIsNotAskedForAgain has an admin resolve that the gateway knows a transfer no more.
+func TestResolveDiscrepancy_ForgottenIsNotAskedForAgain(t *testing.T) {
+	s := newStory(t)
+	s.later(windowOver)
+	s.gateway.transfers[string(s.id)].progress = gateway.Paid
+	s.later(time.Hour)
+	s.wantState(payout.Completed)
+	delete(s.gateway.transfers, string(s.id))
+	s.later(10 * 24 * time.Hour)
+	p := s.wantState(payout.Completed)
+	if err := s.payouts.ResolveDiscrepancy(t.Context(), ada, s.id, p.Discrepancy); err != nil {
+		t.Fatal(err)
+	}
+	if p = s.payout(); p.Discrepancy != "" || !p.DueAt.IsZero() {
+		t.Errorf("discrepancy %q, next poll %s; want neither", p.Discrepancy, p.DueAt)
+	}
+}
+
 func TestResolveDiscrepancy_OnlyAsItWasSeen(t *testing.T) {
 	s := newStory(t)
 	s.gateway.mood = refusing

@@ -111,7 +111,7 @@ func (s *Service) remake(ctx context.Context, g gateway.Gateway, id ID, t gatewa
 		ID: id, Seller: o.Seller, BankAccountID: bank.ID(o.Account), Amount: o.Gross, Fee: o.Gross - t.Amount,
 		State: Waiting, Rail: o.Rail, Source: FromImport, Gateway: g.Name(), RequestedAt: id.requestedAt(),
 	}
-	_, p.ArriveAt = s.o.Arrival.Estimate(g.Capabilities().Rails, t.Amount, p.RequestedAt)
+	_, p.ArriveAt = s.o.Arrival.Estimate(g.Capabilities().Rails, t.Amount, p.RequestedAt.Add(s.o.CancelWindow)) // as [Service.draft] does
 	return p, "", err
 }
 

@@ -37,10 +37,14 @@ func (s *Service) poll(ctx context.Context, g gateway.Gateway, seen Payout) erro
 	})
 	// Even "no such payout" proves nothing about money that the gateway has taken on before.
 	if errors.Is(err, gateway.ErrUnknownTransfer) && (isLast || seen.Tries >= triesForgotten) {
-		forgotten := fmt.Errorf("it knows no transfer %s any more, which it had", seen.GatewayID)
-		again = errors.Join(again, s.recordDiscrepancy(ctx, seen.ID, forgotten))
+		again = errors.Join(again, s.recordDiscrepancy(ctx, seen.ID, forgotten(seen.GatewayID)))
 	}
 	return errors.Join(again, fmt.Errorf("ask the gateway about payout %s: %w", seen.ID, err))
+}
+
+// forgotten is the discrepancy of a transfer that the gateway had and does not know any more.
+func forgotten(gatewayID string) error {
+	return fmt.Errorf("it knows no transfer %s any more, which it had", gatewayID)
 }
 
 // finalCheck polls a payout that ended unpaid and that a gateway may have, see mayBeAtGateway, or about which a notification

@@ -29,6 +29,8 @@ type actor struct {
 	askedAt time.Duration
 	// failed is the verification that the gateway last told them has failed.
 	failed string
+	// pending is the verification that the gateway last told them is pending.
+	pending string
 	// unfiltered says that the gateway lists all payouts where they asked for one.
 	unfiltered bool
 	// event is the gateway's id of the notification that they bring, behind the gateway's name.
@@ -62,7 +64,7 @@ func (m *market) begin(name string, act func()) {
 		a = m.newActor()
 	}
 	m.begun++
-	a.name, a.number, a.act, a.on, a.ask, a.account, a.claimed, a.sent, a.asked, a.failed, a.event, a.about = name, m.begun, act, nil, nil, "", "", "", "", "", "", ""
+	a.name, a.number, a.act, a.on, a.ask, a.account, a.claimed, a.sent, a.asked, a.failed, a.pending, a.event, a.about = name, m.begun, act, nil, nil, "", "", "", "", "", "", "", ""
 	a.goOn()
 }
 

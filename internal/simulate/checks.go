@@ -83,9 +83,14 @@ var (
 	statementsProve       = Check{"statements-prove-themselves", "A statement tells a seller's journal entries, and can be checked with the public key alone."}
 	refundsAreDue         = Check{"refunds-are-due", "A refund is taken if as much is left of its sale, whatever its seller has, and else refused."}
 	fewRegistrations      = Check{"registrations-are-few", "A seller registers ten bank accounts at once at most, and ten more in a day; fewer are not too many."}
+	verificationsFollowed = Check{"verifications-are-followed", "The gateway is asked about a verification that is pending at waits that grow to an hour, for a week, and one that fails is tried twelve times; then the account is in review, and a seller whose account is not verified sees why."}
+	arrivesAsTold         = Check{"arrives-as-estimated", "A payout goes by the rail that its net amount and the banks' hours call for, and is said to arrive when that rail gets there."}
+	timesRight            = Check{"times-are-right", "What the ledger says of when something happened is when it did, by the clock of the instance that wrote it."}
 	feedTellsAll          = Check{"feed-tells-all", "The feed has each seller's registration and each event of each journal once, in the journal's order, numbered without a gap, and a reader misses none."}
 	deliveriesTrue        = Check{"deliveries-are-true", "A webhook delivery is of an event of the feed that its endpoint wants, is signed with its secret, and goes to no endpoint that is disabled."}
 	deliveriesArrive      = Check{"deliveries-arrive", "Each event that a webhook endpoint wants is delivered, or will be, or was given up after all attempts; what counts as delivered was taken."}
+	attemptsSpaced        = Check{"attempts-are-spaced", "A webhook delivery that fails is tried again after the waits that are documented, ten times in all, and a receiver is left alone as long as it asks, up to an hour."}
+	endpointsDisabled     = Check{"endpoints-are-disabled", "A webhook endpoint is disabled by 410, or when it has taken nothing for five days, and not before; admins are mailed; once it is enabled again it begins from nothing, and what waited is sent."}
 	adjustmentsDue        = Check{"adjustments-are-due", "An adjustment is made whatever its seller has."}
 	sellersTold           = Check{"sellers-are-told", "A seller is mailed when a payout has failed or was returned, when another bank account replaced theirs, and when their payouts were frozen or resumed; and about nothing that did not happen."}
 	actorsTrue            = Check{"actors-are-true", "Each entry names who caused it: the seller, an admin, a server of the marketplace, the gateway or the service."}
@@ -104,7 +109,7 @@ func Checks() []Check {
 		oneKeyPerPayout, ordersSound, keysAreAlive, sentAlone, claimedFirst, sendingsTimed, askedBefore, endsWatched, notificationsFollowed, queuedCancellable, endsTellWhy, timesKept, reviewedForCause, leasesHold, nothingSpins, statementAgrees, misstatementsFound, askedFirst, ownGateway, waitsForGateway, forgeriesRefused, onlyRightAccount,
 		importedAsItWas, windowIsKept, verifiedIsTrue, failuresHaveCause, waitingIsUnsent, waitsAsAsked, listsReadWhole,
 		writtenAsMeant, discrepanciesKept, referencesKept, oldestFirst, minimumKept, holdsKept, stopsKept, proofsKept, numbersSecret, decisionsKept,
-		tamperingFound, statementsProve, checkpointsMade, nightsReconciled, fewRegistrations, refundsAreDue, adjustmentsDue, feedTellsAll, deliveriesTrue, deliveriesArrive, sellersTold, actorsTrue, deletionsWait, nobodyOverpaid, datastoreReadable, nothingPanics,
+		tamperingFound, statementsProve, checkpointsMade, nightsReconciled, fewRegistrations, verificationsFollowed, arrivesAsTold, timesRight, refundsAreDue, adjustmentsDue, feedTellsAll, deliveriesTrue, deliveriesArrive, attemptsSpaced, endpointsDisabled, sellersTold, actorsTrue, deletionsWait, nobodyOverpaid, datastoreReadable, nothingPanics,
 	}
 }
 

@@ -64,7 +64,8 @@ func (m *market) checkActor(e ledger.Entry) {
 	m.assert(actorsTrue, isTrue, e.Owner, "entry %d of %s (%s of %s) is by %s, and it was %s", e.Number, e.Owner, e.Type, e.Subject, e.Actor, a.name)
 }
 
-func (m *market) wasSold(s sale.Sale) {
+func (m *market) wasSold(on *instance, s sale.Sale) {
+	m.checkTime(on, s.CreatedAt, s.ID, "recorded")
 	m.assert(oncePerID, m.model.sales[s.ID] == nil, s.Seller, "sale %s was recorded again", s.ID)
 	m.model.sold(s)
 	m.model.sales[s.ID].recordedAt = m.now
@@ -73,7 +74,8 @@ func (m *market) wasSold(s sale.Sale) {
 	m.saleDue(s.ID, s.AvailableAt)
 }
 
-func (m *market) wasRefunded(r sale.Refund) {
+func (m *market) wasRefunded(on *instance, r sale.Refund) {
+	m.checkTime(on, r.At, r.Sale, "refunded")
 	e := m.model.sales[r.Sale]
 	_, again := e.refunds[r.ID]
 	m.assert(oncePerID, !again && r.Amount <= e.left(), e.seller, "refund %s of %d was recorded; %d were left of the sale, recorded before: %t",
@@ -91,6 +93,7 @@ func (m *market) wasReleased(on *instance, id string, at time.Time) {
 	early := min(at.UnixMicro(), on.now().UnixMicro()) < e.availableAt.UnixMicro() && m.leasesHold()
 	m.assert(releasedWhenDue, !e.released && !early, e.seller,
 		"sale %s was released at %s, due at %s, released before: %t", id, on.now(), e.availableAt, e.released)
+	m.checkTime(on, at, id, "released")
 	late := m.clock().Sub(e.availableAt)
 	if e.recordedAt > 0 {
 		late = min(late, m.now-e.recordedAt)
@@ -127,6 +130,8 @@ func (m *market) wasAsked(on *instance, p payout.Payout) {
 	m.assert(stopsKept, !m.model.stopped(p.Seller), p.Seller, "%s asked for %s, and payouts are stopped", p.Seller, p.ID)
 	m.assert(ownGateway, p.Gateway == on.gateways[0].name, string(p.ID), "payout %s is asked for at gateway %s, and new ones go to %s", p.ID, p.Gateway, on.gateways[0].name)
 	m.checkProof(a, p)
+	m.checkRoute(p)
+	m.checkTime(on, p.RequestedAt, string(p.ID), "requested")
 	m.model.asked(p)
 	m.model.payouts[p.ID].sendAt = p.RequestedAt.Add(cancelWindow)
 	m.ever[p.ID] = *m.model.payouts[p.ID]
@@ -148,6 +153,7 @@ func (m *market) wasImported(p payout.Payout) {
 	m.assert(importedAsItWas, first.seller == p.Seller && first.account == p.BankAccountID && first.amount == p.Amount && first.fee == p.Fee && first.rail == p.Rail && first.at == p.Gateway, string(p.ID),
 		"payout %s was of %s to %s: %d, fee %d, by %s; it is in the ledger again as of %s to %s: %d, fee %d, by %q",
 		p.ID, first.seller, first.account, first.amount, first.fee, first.rail, p.Seller, p.BankAccountID, p.Amount, p.Fee, p.Rail)
+	m.checkImportedTimes(first, p)
 	m.model.asked(p)
 	m.tally.imported++
 	m.note(string(p.ID), p.Seller, fmt.Sprintf("payout of %d imported:", p.Amount))
@@ -163,6 +169,7 @@ func (m *market) wasMoved(on *instance, from payout.State, p payout.Payout, at t
 		"payout %s was %q at the gateway and %q at the bank, and is %q and %q now", p.ID, w.last.GatewayID, w.last.UTR, p.GatewayID, p.UTR)
 	m.checkSending(w, p, at)
 	m.checkAsked(w, p)
+	m.checkTimes(on, w, p)
 	m.checkShown(w, p)
 	if was == payout.Submitting && p.State == payout.Waiting && m.gateways.has(p.ID) && m.chance(500) && !m.closing { // its seller stops it just before it is sent again
 		s := m.sellerOf(w.seller)
@@ -259,6 +266,8 @@ func (m *market) checkAsked(w *withdrawal, p payout.Payout) {
 // checkShown compares what a seller sees of a payout with what it is and what they saw before.
 func (m *market) checkShown(w *withdrawal, p payout.Payout) {
 	m.assert(discrepanciesKept, w.last.Discrepancy == "" || p.Discrepancy != "" || m.current.name == admin || w.last.IsTampered() && m.tampered == "", string(p.ID), "the discrepancy of payout %s is gone, and nobody cleared it: %s", p.ID, w.last.Discrepancy)
+	resolved := w.last.Discrepancy != "" && p.Discrepancy == "" && !w.last.IsTampered()
+	m.assert(endsWatched, !resolved || p.State != payout.Completed || !p.DueAt.IsZero(), string(p.ID), "the discrepancy of payout %s, which is paid, was resolved, and the gateway is not asked again: %s", p.ID, w.last.Discrepancy)
 	unpaid := p.State == payout.Failed || p.State == payout.Returned || p.State == payout.ManualReview
 	m.assert(endsTellWhy, !unpaid || p.Reason != "", string(p.ID), "payout %s is %s (%s), and does not tell why", p.ID, p.State, p.ReasonCode)
 	m.assert(endsTellWhy, p.State != payout.Completed || p.Reason == "" && p.ReasonCode == "", string(p.ID), "payout %s is paid, and tells of %s: %s", p.ID, p.ReasonCode, p.Reason)
@@ -459,10 +468,12 @@ func (m *market) wasTakenToVerify(on *instance, id bank.ID, now, until time.Time
 		m.spawn(m.between(0, 100*time.Millisecond), "seller "+s.name, func() { m.register(s) })
 	}
 	m.assert(leasesHold, a.due != 0 && until.Sub(now) >= lease, a.seller, "%s took bank account %s at %s until %s, which is due at %s", on.name, id, now, until, time.UnixMicro(a.due).UTC())
+	a.steps++
 	m.verificationDue(id, a, until)
 }
 
-func (m *market) wasRegistered(a bank.Account) {
+func (m *market) wasRegistered(on *instance, a bank.Account) {
+	m.checkTime(on, a.CreatedAt, string(a.ID), "registered")
 	h := m.model.sellers[a.Seller]
 	former := m.model.accounts[h.current]
 	if former != nil {
@@ -498,7 +509,7 @@ func (m *market) wasRegisteredAtGateway(id bank.ID, at port.Name, beneficiary st
 	m.assert(onlyRightAccount, err == nil && (a.number == "" || number == a.number), a.seller, "bank account %s is %s at the gateway, which is another account (error %v)", id, beneficiary, err)
 }
 
-func (m *market) wasVerified(before, a bank.Account) {
+func (m *market) wasVerified(on *instance, before, a bank.Account) {
 	known := m.model.accounts[a.ID]
 	m.assert(verifiedIsTrue, before.Status == known.status && m.model.sellers[known.seller].current == a.ID, known.seller,
 		"bank account %s went from %s to %s; it was %s, and its seller has %s", a.ID, before.Status, a.Status, known.status, m.model.sellers[known.seller].current)
@@ -515,6 +526,12 @@ func (m *market) wasVerified(before, a bank.Account) {
 	m.assert(verifiedIsTrue, a.VerificationID == "" || a.VerificationID != m.current.failed, known.seller,
 		"bank account %s is %s, and its verification %s, which has failed, is to be asked about again", a.ID, a.Status, a.VerificationID)
 	m.assert(verifiedIsTrue, a.Status != bank.StatusUnverified || !a.DueAt.IsZero(), known.seller, "bank account %s is unverified (%s), and nothing more is to be done", a.ID, a.Reason)
+	known.steps++
+	if a.Status == bank.StatusVerified && known.status != bank.StatusVerified {
+		m.checkTime(on, a.VerifiedAt, string(a.ID), "verified")
+	}
+	m.checkVerification(on, before, a)
 	known.status = a.Status
+	known.wasReviewed = known.wasReviewed || a.Status == bank.StatusReview
 	m.verificationDue(a.ID, known, a.DueAt)
 }

@@ -35,6 +35,11 @@ type receiver struct {
 	restores  int64
 	// took says which events it answered with success, whether or not the answer arrived.
 	took map[string]bool
+	// asks is for how long it asks to be left alone when it fails; nil is left to chance. sent counts what was sent to it, and waits is an
+	// event that waits for it.
+	asks  *time.Duration
+	sent  int
+	waits string
 	// wasDisabled says that it answered 410, or nothing for days: what happened meanwhile is not kept for it.
 	wasDisabled bool
 }
@@ -207,6 +212,7 @@ func (p post) Send(ctx context.Context, msg webhook.Message) (webhook.Answer, er
 		return webhook.Answer{}, errRefusedConnection
 	}
 	r := m.receivers[i]
+	r.sent++
 	m.checkMessage(ctx, on, r, msg)
 	answer, err := webhook.Answer{Status: 204}, error(nil)
 	switch r.manner {
@@ -217,7 +223,10 @@ func (p post) Send(ctx context.Context, msg webhook.Message) (webhook.Answer, er
 		err = errReset
 	case answersError:
 		answer.Status = 503
-		if m.chance(300) {
+		switch {
+		case r.asks != nil:
+			answer.RetryAfter = *r.asks
+		case m.chance(300):
 			answer.RetryAfter = m.between(0, 2*time.Hour)
 		}
 	case hangs:
@@ -285,14 +294,17 @@ func (m *market) checkDeliveries(on *instance) {
 	for _, r := range m.receivers {
 		r.manner = takes
 	}
-	for range attemptsInAll { // what failed before is due later, but for endpoints that are tried again
-		leases, err := on.webhooks.LeaseDue(m.ctx, len(m.receivers))
-		m.assert(datastoreReadable, err == nil, "", "lease endpoints: %v", err)
-		for _, l := range leases {
-			err := on.webhooks.Step(m.ctx, l)
-			m.assert(datastoreReadable, err == nil, "", "deliver: %v", err)
+	m.work(on, 0, "deliveries", func() {
+		for range attemptsInAll { // what failed before is due later, but for endpoints that are tried again
+			leases, err := on.webhooks.LeaseDue(m.ctx, len(m.receivers))
+			m.assert(datastoreReadable, err == nil, "", "lease endpoints: %v", err)
+			for _, l := range leases {
+				err := on.webhooks.Step(m.ctx, l)
+				m.assert(datastoreReadable, err == nil, "", "deliver: %v", err)
+			}
 		}
-	}
+	})
+	m.pass(m.now + time.Hour)
 	for _, r := range m.receivers {
 		m.checkReceiver(on, r)
 	}

@@ -65,7 +65,7 @@ var catalogue = [numFaults]struct {
 	bankReturns: {"return", "the bank returns a completed payout, up to the third working day", 150},
 	bankFails:   {"fail", "the bank does not pay, or takes days to decide", 250},
 	broke:       {"broke", "our account at the gateway is empty, so that payouts queue", 1000},
-	verify:      {"verify", "a verification finds no such account or another name, or fails itself", 600},
+	verify:      {"verify", "a verification finds no such account or another name, fails itself, or stays pending for hours, days or for ever", 600},
 	crash:       {"crash", "an instance is killed between any two writes or around any call of the gateway", 12},
 	rival:       {"rival", "a second instance competes for the work", 1000},
 	stall:       {"stall", "a worker hangs between two steps, for longer than its lease", 15},

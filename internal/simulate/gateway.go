@@ -42,6 +42,9 @@ type gateway struct {
 	next time.Time
 	// verdicts are what it is made to say of validations, by their ids.
 	verdicts map[string]string
+	// pendingUntil is until when validations stay pending of which it says so, and holdsNext that the next one does.
+	pendingUntil map[string]time.Duration
+	holdsNext    bool
 	// madeAt is when it made its transfers, by its own ids.
 	madeAt map[string]time.Duration
 	// hook is the last webhook that it sent, and fundAccount the last one that it told of.
@@ -85,7 +88,7 @@ const plenty = int64(1_000_000_000_000_00)
 
 // openGateway opens a gateway that keeps its records in a file.
 func (m *market) openGateway(name port.Name, profile sandbox.Profile, file string) (err error) {
-	g := &gateway{m: m, name: name, profile: profile, noLookup: len(m.gateways.all) == 0 && m.o.hasNoLookup(), secret: webhookSecret + string(name), verdicts: map[string]string{}, madeAt: map[string]time.Duration{}}
+	g := &gateway{m: m, name: name, profile: profile, noLookup: len(m.gateways.all) == 0 && m.o.hasNoLookup(), secret: webhookSecret + string(name), verdicts: map[string]string{}, pendingUntil: map[string]time.Duration{}, madeAt: map[string]time.Duration{}}
 	if g.webhooks, err = razorpayx.NewWebhooks(g.secret); err != nil {
 		return err
 	}

@@ -125,6 +125,7 @@ func (m *market) judge() {
 	m.checkStatements(on)
 	m.checkFeed(on)
 	m.checkDeliveries(on)
+	m.checkPursued()
 	net := map[payout.ID]money.Amount{}
 	for _, move := range m.checkAllImported() {
 		if w := m.model.payouts[payout.ID(move.ReferenceID)]; w != nil && w.state == payout.Completed {

@@ -96,6 +96,10 @@ type market struct {
 	openings []sale.NewOpening
 	// feesChanged is how often another fee was agreed on.
 	feesChanged int
+	// keysUsed are the idempotency keys that sellers used while there was trade, in order.
+	keysUsed map[string][]string
+	// rejectAtClaim is the payout whose bank account is rejected when a worker has checked it and claims the payout.
+	rejectAtClaim payout.ID
 	// cancels is how many payouts an admin has cancelled under an idempotency key.
 	cancels int
 }
@@ -142,7 +146,7 @@ var indianTime = time.FixedZone("IST", 5*3600+1800)
 func newMarket(ctx context.Context, o Options, dir string, stand *stand) (*market, error) {
 	m := &market{
 		ctx: ctx, o: o, dir: dir, dice: rand.New(rand.NewPCG(o.Seed, 0x6275_7273_6172)),
-		model: newModel(), ever: map[payout.ID]withdrawal{}, proofs: map[string]*proven{}, sessionEnds: map[string]time.Time{}, decided: map[decided]int{}, numbers: map[string]bool{}, heard: map[string]bool{}, stopping: map[string]bool{}, adjusting: map[string]money.Amount{}, toldOf: map[payout.ID]bool{}, lookedUp: map[payout.ID]time.Duration{}, consumer: newConsumer(), printed: sha256.New(), stand: stand,
+		model: newModel(), ever: map[payout.ID]withdrawal{}, proofs: map[string]*proven{}, sessionEnds: map[string]time.Time{}, decided: map[decided]int{}, numbers: map[string]bool{}, heard: map[string]bool{}, stopping: map[string]bool{}, adjusting: map[string]money.Amount{}, toldOf: map[payout.ID]bool{}, lookedUp: map[payout.ID]time.Duration{}, keysUsed: map[string][]string{}, consumer: newConsumer(), printed: sha256.New(), stand: stand,
 	}
 	m.ids = id.Source{Random: reader{m.dice}}
 	// Some time in two years, so that leap days, month ends and holidays are met.
@@ -217,6 +221,9 @@ func (m *market) run() {
 		m.checkTampering()
 	}
 	if m.violation == nil && m.ctx.Err() == nil {
+		m.checkForgotten()
+	}
+	if m.violation == nil && m.ctx.Err() == nil {
 		m.checkTakeOver()
 	}
 	if m.violation == nil && m.ctx.Err() == nil {
@@ -227,6 +234,12 @@ func (m *market) run() {
 	}
 	if m.violation == nil && m.ctx.Err() == nil && m.o.Limited {
 		m.checkRestored()
+	}
+	if m.violation == nil && m.ctx.Err() == nil {
+		m.checkEndpoint()
+	}
+	if m.violation == nil && m.ctx.Err() == nil {
+		m.checkPending()
 	}
 	m.leave()
 }

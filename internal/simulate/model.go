@@ -94,7 +94,9 @@ type withdrawal struct {
 	rail    port.RailName
 	state   payout.State
 	sendAt  time.Time // when the time to cancel it is over
-	sentAt  time.Time
+	// requestedAt and arriveAt are when it was asked for and is to be there.
+	requestedAt, arriveAt time.Time
+	sentAt                time.Time
 	// sentBefore is what the ledger had for sentAt when it was sent last.
 	sentBefore time.Time
 	// due is when the ledger has its next step, in microseconds since 1970; 0 is never.
@@ -131,7 +133,11 @@ type account struct {
 	beneficiary string
 	at          port.Name
 	due         int64
-	folded      bank.Account
+	// wasReviewed says that an admin had to look at it.
+	wasReviewed bool
+	// steps counts how often its verification was taken up or written.
+	steps  int
+	folded bank.Account
 }
 
 func newModel() *model {
@@ -211,6 +217,7 @@ func (h *holder) earnedIn(at time.Time, amount money.Amount) {
 func (o *model) asked(p payout.Payout) {
 	o.payouts[p.ID] = &withdrawal{
 		seller: p.Seller, at: p.Gateway, account: p.BankAccountID, amount: p.Amount, fee: p.Fee, rail: p.Rail, state: payout.Waiting, folded: payout.Payout{ID: p.ID},
+		requestedAt: p.RequestedAt, arriveAt: p.ArriveAt,
 	}
 }
 

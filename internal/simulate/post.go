@@ -79,7 +79,7 @@ func (g *gateway) receive(on *instance, header http.Header, body []byte) error {
 		return err
 	}
 	if notification.VerificationID != "" {
-		return on.bank.Notify(m.ctx, notification.VerificationID)
+		return m.notifyOfVerification(on, notification.VerificationID)
 	}
 	id, err := payout.ParseID(notification.Reference)
 	if err != nil {

@@ -48,6 +48,7 @@ func (m *market) readOverview(on *instance, s *seller) {
 		"%s is shown %d for this month and %d for the last, and has %v", s.id, sum.ThisMonth, sum.LastMonth, h.months)
 	q := on.payouts.Quote(minimum + money.Amount(m.begun%100_000)*100)
 	m.assert(feesAsAgreed, q.Fee == on.tariff.of(q.Amount) && q.Net == q.Amount-q.Fee && stored(q.CancelUntil).Equal(stored(on.now().Add(cancelWindow))), s.id, "%s is quoted %+v", s.id, q)
+	m.checkQuote(q, on.now())
 	a, err := on.bank.Account(m.ctx, s.id)
 	known := m.model.accounts[h.current]
 	m.readBlockers(on, s)

@@ -232,6 +232,9 @@ func (m *market) newKey(s *seller) string {
 func (m *market) send(a *ask) {
 	m.current.ask = a
 	defer func() { m.current.ask = nil }()
+	if a.key != "" && a.keyActor == "" && !m.closing && !slices.Contains(m.keysUsed[a.seller], a.key) {
+		m.keysUsed[a.seller] = append(m.keysUsed[a.seller], a.key)
+	}
 	request := payout.Request{
 		Seller: a.seller, Amount: a.amount, Notes: a.notes, Key: a.key, Account: a.account, Session: a.session, Proof: a.proof,
 		KeyActor: a.keyActor, IssuerActor: a.issuerActor,
@@ -280,7 +283,9 @@ func (m *market) ask(on *instance, a *ask, r payout.Request) error {
 	if m.forget(a); a.key != "" && (a.keyLost || m.expired(a)) {
 		return nil // it would be a new request
 	}
+	made, refused := a.made, a.refused
 	p, replayed, err := on.payouts.Request(m.ctx, r)
+	m.checkReplayed(a, made, refused, replayed, err)
 	f := fault.From(err)
 	switch {
 	case err == nil:
@@ -321,6 +326,28 @@ func (m *market) ask(on *instance, a *ask, r payout.Request) error {
 		m.broken(answersAreKnown, a.seller, "a request for a payout was answered with "+err.Error())
 	}
 	return err
+}
+
+// checkReplayed wants the answer to a request to be called a repeat if the same request made a payout or was refused before it, under its key.
+func (m *market) checkReplayed(a *ask, made payout.ID, refused string, replayed bool, err error) {
+	isRepeat := a.key != "" && (made != "" || refused != "")
+	m.assert(oneAnswerPerKey, isUnavailable(err) || fault.From(err) == nil && err != nil || replayed == isRepeat || err != nil && refused == "", a.seller,
+		"a request under the key %q made %q and was refused with %q before; its answer %v is called a repeat: %t", a.key, made, refused, err, replayed)
+}
+
+// checkForgotten has a seller use a key again for another request, longer after the first than keys are kept.
+func (m *market) checkForgotten() {
+	s := m.payable()
+	if s == nil || !m.anyFaults() {
+		return
+	}
+	for _, key := range m.keysUsed[s.id] {
+		a := &ask{seller: s.id, amount: minimum, notes: "the key is free again", key: key}
+		m.spawn(0, "seller "+s.name, func() { m.send(a) })
+		m.pass(m.now + time.Hour)
+		m.assert(oneAnswerPerKey, m.violation != nil || a.made != "", s.id, "%s used the key %s more than a week ago, and it makes no payout now", s.id, key)
+		return
+	}
 }
 
 // callOff has a payout cancelled by its seller, or by an admin.

@@ -12,6 +12,13 @@ import (
 // checkTakeOver has a seller ask for a last payout, in half of the cases register another bank account, and then prove to be another
 // person than the one who did that: the payout, which was yet to be sent, must not go to either account.
 func (m *market) checkTakeOver() {
+	m.takeOver(false)
+	m.takeOver(true)
+}
+
+// takeOver has one seller's account taken over: soon after the request, or just as a worker that has checked the bank account claims the
+// payout.
+func (m *market) takeOver(atClaim bool) {
 	on, s := m.anyInstance(), m.payable()
 	if on == nil || s == nil || !m.anyFaults() {
 		return
@@ -27,6 +34,20 @@ func (m *market) checkTakeOver() {
 	if m.violation != nil || !m.assert(answersAreTrue, a.made != "", s.id, "%s has enough for a payout, and it was refused", s.id) {
 		return
 	}
+	if atClaim {
+		m.rejectAtClaim = a.made
+	} else {
+		m.rejectAccounts(on, s)
+	}
+	m.pass(m.now + time.Hour)
+	w := m.model.payouts[a.made]
+	m.assert(onlyRightAccount, m.violation != nil || w.state == payout.Failed && !m.gateways.has(a.made) && m.rejectAtClaim == "", string(a.made),
+		"payout %s is %s, and its account was rejected before it was sent", a.made, w.state)
+	m.readOverview(on, s)
+}
+
+// rejectAccounts has a seller's accounts rejected, as a takeover does.
+func (m *market) rejectAccounts(on *instance, s *seller) {
 	h := m.model.sellers[s.id]
 	err := on.db.Auth().InTx(m.ctx, func(tx auth.Tx) error {
 		return tx.RejectBankAccounts(m.ctx, s.id, "It belonged to another person.", on.now())
@@ -39,11 +60,6 @@ func (m *market) checkTakeOver() {
 		}
 	}
 	h.former, h.current = h.current, ""
-	m.pass(m.now + time.Hour)
-	w := m.model.payouts[a.made]
-	m.assert(onlyRightAccount, m.violation != nil || w.state == payout.Failed && !m.gateways.has(a.made), string(a.made),
-		"payout %s is %s, and its account was rejected before it was sent", a.made, w.state)
-	m.readOverview(on, s)
 }
 
 // payable finds a seller who can ask for a payout.

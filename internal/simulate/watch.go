@@ -146,6 +146,7 @@ func (m *market) followAppended(on *instance, s *seen) {
 		m.follow(on, owner)
 	}
 	for _, e := range s.entries {
+		m.checkTime(on, e.At, e.Subject, string(e.Type))
 		hashes := m.model.journal(e.Owner).hashes
 		m.assert(rowsMatchJournal, e.Number <= int64(len(hashes)) && hashes[e.Number-1] == e.Hash, e.Owner,
 			"entry %d of %s was appended (%s of %s), and a reader gets another or none", e.Number, e.Owner, e.Type, e.Subject)
@@ -213,6 +214,10 @@ func (s payoutStore) InTx(ctx context.Context, fn func(payout.Tx) error) error {
 }
 
 func (s payoutStore) InGroup(ctx context.Context, c ledger.Scope, fn func(payout.ChangeTx) error) error {
+	if id := payout.ID(c.Payout); id != "" && c.Pause && id == s.on.m.rejectAtClaim {
+		s.on.m.rejectAtClaim = ""
+		s.on.m.rejectAccounts(s.on, s.on.m.sellerOf(s.on.m.model.payouts[id].seller))
+	}
 	return watched(s.on, func(seen *seen, undo error) error {
 		return s.Store.InGroup(ctx, c, func(tx payout.ChangeTx) error {
 			seen.reset()
@@ -369,14 +374,14 @@ func (t saleTx) Append(ctx context.Context, p ledger.Posting) (ledger.Entry, err
 func (t saleTx) InsertSale(ctx context.Context, s sale.Sale) (bool, error) {
 	inserted, err := t.Tx.InsertSale(ctx, s)
 	if inserted {
-		t.seen.note(func() { t.seen.m.wasSold(s) })
+		t.seen.note(func() { t.seen.m.wasSold(t.seen.on, s) })
 	}
 	return inserted, err
 }
 
 func (t saleTx) InsertRefund(ctx context.Context, r sale.Refund) error {
 	err := t.Tx.InsertRefund(ctx, r)
-	t.seen.note(func() { t.seen.m.wasRefunded(r) })
+	t.seen.note(func() { t.seen.m.wasRefunded(t.seen.on, r) })
 	return err
 }
 
@@ -426,7 +431,7 @@ func (t bankTx) InsertBankAccount(ctx context.Context, a bank.Account) (bool, er
 		t.seen.accounts[a.ID] = a
 		t.seen.note(func() {
 			if a.Current {
-				t.seen.m.wasRegistered(a)
+				t.seen.m.wasRegistered(t.seen.on, a)
 			} else {
 				t.seen.m.wasRecovered(a)
 			}
@@ -439,7 +444,7 @@ func (t bankTx) SaveVerification(ctx context.Context, before, a bank.Account) (b
 	saved, err := t.Tx.SaveVerification(ctx, before, a)
 	if saved {
 		t.seen.accounts[a.ID] = a
-		t.seen.note(func() { t.seen.m.wasVerified(before, a) })
+		t.seen.note(func() { t.seen.m.wasVerified(t.seen.on, before, a) })
 	}
 	return saved, err
 }

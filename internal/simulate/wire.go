@@ -182,12 +182,7 @@ func (w wire) after(req *http.Request, a *answer, page int) (*http.Response, err
 	if page >= 0 && a.status == http.StatusOK {
 		w.on.listed(w.g, page, a.body.Bytes())
 	}
-	if id, isValidation := strings.CutPrefix(req.URL.Path, validationsPath); isValidation {
-		var v razorpayx.Validation
-		if json.Unmarshal(a.body.Bytes(), &v) == nil && v.ID == id && v.Status == razorpayx.ValidationFailed {
-			m.current.failed = id
-		}
-	}
+	w.heardOfValidation(req.URL.Path, a)
 	return response(req, a.status, a.header, &a.body), nil
 }
 
@@ -390,10 +385,18 @@ func (w wire) misreport(req *http.Request, a *answer) {
 	}
 	verdict, said := w.g.verdicts[id]
 	if !said {
-		if m.strikes(verify) {
-			verdict = one(m, []string{otherName, nearName, accountInvalid, validationFailed, statusMissing})
+		if w.g.holdsNext {
+			verdict = staysPending
+		} else if m.strikes(verify) {
+			verdict = one(m, []string{otherName, nearName, accountInvalid, validationFailed, statusMissing, staysPending})
+		}
+		if verdict == staysPending {
+			w.g.pendingVerdict(id)
 		}
 		w.g.verdicts[id] = verdict
+	}
+	if verdict == staysPending && m.now >= w.g.pendingUntil[id] {
+		verdict, w.g.verdicts[id] = "", ""
 	}
 	switch verdict {
 	case "":
@@ -402,6 +405,8 @@ func (w wire) misreport(req *http.Request, a *answer) {
 		v.Results.AccountStatus, v.Results.RegisteredName = razorpayx.AccountInvalid, ""
 	case statusMissing:
 		v.Results.AccountStatus = ""
+	case staysPending:
+		v.Status, v.Results = razorpayx.ValidationCreated, nil
 	case validationFailed:
 		v.Status = razorpayx.ValidationFailed
 	case nearName:

@@ -320,14 +320,23 @@ func (s *Service) record(ctx context.Context, l Lease, before Endpoint, all []tr
 
 // fail counts a failure, and waits for longer than after the one before, and for as long as the receiver asks.
 func (h *Health) fail(now time.Time, asked time.Duration, before Health, jitter func(time.Duration) time.Duration) {
-	if h.Failures == 0 || now.Sub(h.RetryAt) > forgottenAfter {
-		h.Failures, h.FailingSince = 0, now
+	h.forget(now)
+	if h.Failures == 0 {
+		h.FailingSince = now
 	}
 	h.Failures++
 	if h.RetryAt.IsZero() && !before.RetryAt.IsZero() {
 		return // a person asked for a redelivery meanwhile, so the endpoint probably works again
 	}
 	h.RetryAt = now.Add(max(asked, jitter(min(firstWait<<min(h.Failures-1, 20), longestWait))))
+}
+
+// forget drops failures that are too old to say anything of the next one. Where RetryAt is zero, a person asked for a redelivery, and the
+// age of the last failure was judged then.
+func (h *Health) forget(now time.Time) {
+	if !h.RetryAt.IsZero() && now.Sub(h.RetryAt) > forgottenAfter {
+		h.Failures, h.FailingSince = 0, time.Time{}
+	}
 }
 
 // mailAdmins tells all admins that the service disabled an endpoint.

@@ -384,6 +384,7 @@ func (s *Service) redeliver(ctx context.Context, endpoint string, events []event
 			}
 		}
 		if !e.RetryAt.IsZero() { // a person asks, so the endpoint probably works again
+			e.forget(now)
 			e.RetryAt = time.Time{}
 			if err := tx.SaveHealth(ctx, endpoint, e.Health); err != nil {
 				return err

@@ -522,6 +522,42 @@ func TestDelivery_DisabledAfterFiveDays(t *testing.T) {
 	}
 }
 
+// TestRedeliver_WhileItFails has an event sent again each day. The endpoint takes none for five days, and so is disabled.
+func TestRedeliver_WhileItFails(t *testing.T) {
+	d := newDesk(t)
+	r := newReceiver(t)
+	r.status(http.StatusServiceUnavailable)
+	e, _ := d.add(r.URL)
+	of := d.events(1)[0]
+	d.work()
+	for range 5 {
+		d.wait(24 * time.Hour)
+		_, err := d.Redeliver(t.Context(), webhook.Redelivery{Event: of.ID, Endpoint: e.ID})
+		d.must(err)
+		d.work()
+	}
+	if got := d.endpoint(e.ID); got.Status != webhook.Disabled || got.Reason != webhook.Failing {
+		t.Errorf("after five days of failures the endpoint is %+v", got)
+	}
+}
+
+// TestRedeliver_OldFailuresAreForgotten has an event sent again ten days after a failure, which is no outage of ten days.
+func TestRedeliver_OldFailuresAreForgotten(t *testing.T) {
+	d := newDesk(t)
+	r := newReceiver(t)
+	r.status(http.StatusServiceUnavailable)
+	e, _ := d.add(r.URL)
+	of := d.events(1)[0]
+	d.work()
+	d.wait(10 * 24 * time.Hour)
+	_, err := d.Redeliver(t.Context(), webhook.Redelivery{Event: of.ID, Endpoint: e.ID})
+	d.must(err)
+	d.work()
+	if got := d.endpoint(e.ID); got.Status != webhook.Enabled || got.Failures != 1 || got.FailingSince != d.now() {
+		t.Errorf("after another failure ten days later, the endpoint is %+v", got)
+	}
+}
+
 // TestDelivery_OldFailuresAreForgotten fails twice with ten days between, which is no outage of ten days.
 func TestDelivery_OldFailuresAreForgotten(t *testing.T) {
 	d := newDesk(t)

@@ -1,0 +1,44 @@
+package simulate_test
+
+// verificationBugs are in webhook endpoints, verifications of bank accounts, imports, rails and idempotency keys.
+var verificationBugs = []planted{
+	{"an endpoint that fails is never disabled", []edit{
+		{inWebhook, "case h.Failures > 0 && now.Sub(h.FailingSince) >= disabledAfter:", "case h.Failures < 0 && now.Sub(h.FailingSince) >= disabledAfter:"},
+	}},
+	{"what an endpoint has yet to take is swept", []edit{
+		{inStore, "WHERE e.id = d.endpoint_id AND e.status = 'enabled'))", "WHERE e.id = d.endpoint_id AND e.status = 'disabled'))"},
+	}},
+	{"a verification is waited for without end", []edit{
+		{inBank, "v.Outcome == gateway.OutcomePending && age < timeout", "v.Outcome == gateway.OutcomePending && age < 1000*timeout"},
+	}},
+	{"a bank account that is rejected at the moment of sending is paid", []edit{
+		{inPayout, "if account.Status != bank.StatusVerified {\n\t\treturn bank.ErrNotAccepted", "if account.Status == \"\" {\n\t\treturn bank.ErrNotAccepted"},
+	}},
+	{"a payout arrives as if it were sent at once", []edit{
+		{inPayout, "s.o.Arrival.Estimate(chosen.Capabilities().Rails, p.Net(), submitAt)", "s.o.Arrival.Estimate(chosen.Capabilities().Rails, p.Net(), now)"},
+	}},
+	{"banks rest on the first and the third Saturday", []edit{
+		{inPayout, "week == 2 || week == 4", "week == 1 || week == 3"},
+	}},
+	{"a found transfer was taken on when it was found", []edit{
+		{inPayout, "p.ProcessedAt = r.MadeAt\n", "p.ProcessedAt = now\n"},
+	}},
+	{"idempotency keys are never forgotten", []edit{
+		{inStore, "SELECT user_id, key FROM idempotency_keys WHERE created_at < $1 LIMIT", "SELECT user_id, key FROM idempotency_keys WHERE created_at < $1 AND 1 = 0 LIMIT"},
+	}},
+	{"a repeated request is said to be new", []edit{
+		{inPayout, "if err == nil && !replayed {\n\t\ts.o.StateChanged(\"\", p.State)\n\t}\n\treturn p, replayed, err", "if err == nil && !replayed {\n\t\ts.o.StateChanged(\"\", p.State)\n\t}\n\treturn p, false, err"},
+	}},
+	{"a payout is over when it was sent", []edit{
+		{inPayout, "p.State, p.EndedAt = to, now", "p.State, p.EndedAt = to, p.SentAt"},
+	}},
+	{"a bank account is verified when it was registered", []edit{
+		{inBank, "if a.Status == StatusVerified {\n\t\ta.VerifiedAt = now", "if a.Status == StatusVerified {\n\t\ta.VerifiedAt = a.CreatedAt"},
+	}},
+	{"an entry about a payout is of when it was requested", []edit{
+		{inPayout, "Owner: p.Seller, At: now, Type: entryType(was, p)", "Owner: p.Seller, At: p.RequestedAt, Type: entryType(was, p)"},
+	}},
+	{"a payout is paid when the gateway took it on", []edit{
+		{inPayout, "p.CompletedAt = now\n", "p.CompletedAt = p.ProcessedAt\n"},
+	}},
+}
