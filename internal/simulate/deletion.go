@@ -47,7 +47,7 @@ func (m *market) deleteAccount(on *instance, s *seller, want error) {
 	}
 	err := m.signIn(on, s)
 	if err == nil {
-		err = on.users.DeleteAccount(m.ctx, auth.Principal{UserID: s.id, Session: s.session}, "", auth.Device{})
+		err = on.users.DeleteAccount(m.ctx, auth.Principal{UserID: s.id, Session: s.session}, s.password, auth.Device{})
 	}
 	m.assert(deletionsWait, errors.Is(err, want) && (want != nil || err == nil), s.id, "%s has %+v, and the deletion of the account was answered with %v, want %v", s.id, m.model.row(s.id), err, want)
 	if err == nil {

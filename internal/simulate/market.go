@@ -89,7 +89,10 @@ type market struct {
 	kept time.Duration
 	// mailed are the mails that the transaction under way has queued, and toldOf the payouts whose end a seller was mailed about.
 	mailed []mail.Mail
-	toldOf map[payout.ID]bool
+	// identities is where people sign in through a provider, and undoing has each transaction of a sign-in be undone and run again.
+	identities identities
+	undoing    bool
+	toldOf  map[payout.ID]bool
 	// lookedUp says until when a cancellation of a payout may wait for the gateway's answer.
 	lookedUp map[payout.ID]time.Duration
 	// openings are the balances that sellers began with.
@@ -192,7 +195,7 @@ func (m *market) inviteSellers() error {
 		m.model.sellers[s.id] = &holder{months: map[string]money.Amount{}}
 		err = errors.Join(err, db.Auth().InTx(m.ctx, func(tx auth.Tx) error {
 			return tx.InsertUser(m.ctx, auth.User{
-				ID: s.id, Name: s.name, Email: s.id + "@example.com", Role: auth.Seller, CreatedAt: m.start,
+				ID: s.id, Name: s.name, Email: emailOf(s.id), Role: auth.Seller, CreatedAt: m.start,
 			})
 		}))
 	}

@@ -585,7 +585,7 @@ func (p planted) overlay(t *testing.T) map[string]string {
 func TestPlantedBugsFitTheCode(t *testing.T) {
 	compiler := newCompiler(t)
 	names := map[string]bool{}
-	for _, bug := range slices.Concat(bugs, furtherBugs, moreBugs, gatewayBugs, limitedBugs) {
+	for _, bug := range slices.Concat(bugs, furtherBugs, moreBugs, takeoverBugs, gatewayBugs, limitedBugs) {
 		if err := compiler.check(bug.overlay(t)); err != nil {
 			t.Errorf("%s: %v", bug.name, err)
 		}
@@ -605,7 +605,7 @@ func TestPlantedBugsAreFound(t *testing.T) {
 	}
 	chosen := regexp.MustCompile(os.Getenv("BURSAR_TEST_PLANT"))
 	var table []string
-	for _, bug := range slices.Concat(bugs, furtherBugs, moreBugs, gatewayBugs, limitedBugs) {
+	for _, bug := range slices.Concat(bugs, furtherBugs, moreBugs, takeoverBugs, gatewayBugs, limitedBugs) {
 		if !chosen.MatchString(bug.name) {
 			continue
 		}
