@@ -92,6 +92,10 @@ type market struct {
 	// identities is where people sign in through a provider, and undoing has each transaction of a sign-in be undone and run again.
 	identities identities
 	undoing    bool
+	// leftAlone is a payout in review that admins do not decide about by themselves.
+	leftAlone payout.ID
+	// failing is what was made to fail, by who begins the transaction.
+	failing map[caller]failureTurn
 	toldOf  map[payout.ID]bool
 	// lookedUp says until when a cancellation of a payout may wait for the gateway's answer.
 	lookedUp map[payout.ID]time.Duration
@@ -145,7 +149,7 @@ var indianTime = time.FixedZone("IST", 5*3600+1800)
 func newMarket(ctx context.Context, o Options, dir string, stand *stand) (*market, error) {
 	m := &market{
 		ctx: ctx, o: o, dir: dir, dice: rand.New(rand.NewPCG(o.Seed, 0x6275_7273_6172)),
-		model: newModel(), ever: map[payout.ID]withdrawal{}, proofs: map[string]*proven{}, sessionEnds: map[string]time.Time{}, decided: map[decided]int{}, numbers: map[string]bool{}, heard: map[string]bool{}, stopping: map[string]bool{}, adjusting: map[string]money.Amount{}, toldOf: map[payout.ID]bool{}, lookedUp: map[payout.ID]time.Duration{}, consumer: newConsumer(), printed: sha256.New(), stand: stand,
+		model: newModel(), ever: map[payout.ID]withdrawal{}, proofs: map[string]*proven{}, sessionEnds: map[string]time.Time{}, decided: map[decided]int{}, numbers: map[string]bool{}, heard: map[string]bool{}, stopping: map[string]bool{}, adjusting: map[string]money.Amount{}, toldOf: map[payout.ID]bool{}, failing: map[caller]failureTurn{}, lookedUp: map[payout.ID]time.Duration{}, consumer: newConsumer(), printed: sha256.New(), stand: stand,
 	}
 	m.ids = id.Source{Random: reader{m.dice}}
 	// Some time in two years, so that leap days, month ends and holidays are met.
@@ -217,6 +221,7 @@ func (m *market) run() {
 		m.judge()
 	}
 	if m.violation == nil && m.ctx.Err() == nil {
+		m.checkConditions()
 		m.checkTampering()
 	}
 	if m.violation == nil && m.ctx.Err() == nil {
