@@ -20,10 +20,10 @@ type reviewed struct {
 }
 
 // keepOneInReview has a seller ask for all there is, and an admin review the payout, since the gateway is silent while it is sent. It returns nil where the payout
-// does not come that far.
+// does not come that far, and without that fault.
 func (m *market) keepOneInReview(on *instance) *reviewed {
 	s := m.payable()
-	if s == nil || m.model.row(s.id).InTransit != 0 {
+	if s == nil || !m.o.Faults[outage] || m.model.row(s.id).InTransit != 0 {
 		return nil
 	}
 	m.fallSilent(20 * time.Minute)
