@@ -182,7 +182,7 @@ func (s *Service) takeOver(ctx context.Context, tx Tx, user User, who Identity, 
 }
 
 // giveToOwner makes a user whose address was never verified the one of its owner: u has the owner's role, password and name. The
-// registrant never proved that the address is theirs, and may wait for its owner to come. Their password, sessions,
+// registrant never proved that the address is theirs, and may wait for its owner to come. Their password, sessions, session links,
 // identities, second factors and mailed tokens end. No device is known with another password. Nobody trusts their bank accounts any more, so a
 // payout to one of them that was not sent yet fails.
 //
@@ -211,6 +211,7 @@ func (s *Service) giveToOwner(ctx context.Context, tx Tx, u User, from Device, r
 		},
 		func() error { return tx.DeleteMailTokens(ctx, u.ID, allPurposes) },
 		func() error { return tx.EndUserSessions(ctx, u.ID, "", reason, now) },
+		func() error { return tx.DeleteUnusedSessionLinks(ctx, u.ID) },
 		func() error { return tx.RemoveIdentities(ctx, u.ID) },
 		func() error {
 			if unclaimed {

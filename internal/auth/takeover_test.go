@@ -94,6 +94,21 @@ func TestTakeover_EndsEarlierSessions(t *testing.T) {
 	}
 }
 
+// A link that the marketplace made for the squatter, and that nobody has opened yet, signs in to nothing.
+func TestTakeover_EndsEarlierSessionLinks(t *testing.T) {
+	s := newStreet(t)
+	_, key := s.serviceKey("shop")
+	token, _, err := s.CreateSessionLink(t.Context(), key, s.squat().User.ID)
+	wantErr(t, err, nil)
+	owner := s.mustArrive(asha())
+	_, err = s.OpenSessionLink(t.Context(), token, "", den)
+	wantErr(t, err, auth.ErrLink)
+	sessions, err := s.Sessions(t.Context(), s.principal(owner))
+	if err != nil || len(sessions) != 1 {
+		t.Errorf("sessions %+v, %v; want the owner's alone", sessions, err)
+	}
+}
+
 func TestTakeover_EndsEarlierIdentities(t *testing.T) {
 	s := newStreet(t)
 	trojan := auth.Identity{Issuer: "https://careless.example", Subject: "666", Email: email} // which it vouches not for

@@ -83,6 +83,8 @@ type paperGateway struct {
 	torn, worn int
 	// whenListed runs after a page was read.
 	whenListed func()
+	// retryAfter is how long it asks to be left alone when it turns requests away.
+	retryAfter time.Duration
 	// listsAll lists all transfers, whatever was asked for.
 	listsAll bool
 	// name is what it is called, paper unless set, and lacking takes capabilities away.
@@ -181,7 +183,7 @@ func (g *paperGateway) Submit(_ context.Context, key, body string) gateway.Submi
 	case diesBefore:
 		panic(workerDied)
 	case closed:
-		return gateway.Submission{Outcome: gateway.NotTaken, ReasonCode: "throttled"}
+		return gateway.Submission{Outcome: gateway.NotTaken, ReasonCode: "throttled", RetryAfter: g.retryAfter}
 	case unreachable:
 		return gateway.Submission{Outcome: gateway.NotTaken, NotSent: true, ReasonCode: "unreachable"}
 	}

@@ -800,6 +800,17 @@ func TestSubmit_RepeatedlyNotTaken_WaitsLonger(t *testing.T) {
 	}
 }
 
+// A gateway that turns an order away and finds no transfer by our reference is not sent it again before the time that it asked for.
+func TestSubmit_NotTakenWithoutLookup_WaitsAsAsked(t *testing.T) {
+	s := newStory(t)
+	s.gateway.lacking = func(c *gateway.Capabilities) { c.Lookup = false }
+	s.gateway.mood, s.gateway.retryAfter = closed, 10*time.Minute
+	s.later(windowOver)
+	if wait := s.wantState(payout.Unknown).DueAt.Sub(s.now); wait < s.gateway.retryAfter {
+		t.Errorf("it is sent again in %s, and the gateway asked for %s", wait, s.gateway.retryAfter)
+	}
+}
+
 func TestRequest_KeyCoversWholeRequest(t *testing.T) {
 	s := newStory(t)
 	first := payout.Request{Seller: "usr_a", Amount: 60_000, Notes: "one", Key: "k"}

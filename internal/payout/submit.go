@@ -129,7 +129,7 @@ func (s *Service) recordSubmission(ctx context.Context, g gateway.Gateway, id ID
 		case errors.Is(err, gateway.ErrUnknownTransfer):
 			return s.fail(ctx, id, a.ReasonCode, a.Reason)
 		default:
-			return errors.Join(s.markUnknown(ctx, id), err)
+			return errors.Join(s.markUnknown(ctx, id, a.RetryAfter), err)
 		}
 	case gateway.NotTaken:
 		s.o.Logger.WarnContext(ctx, "gateway rejected request before processing",
@@ -138,15 +138,16 @@ func (s *Service) recordSubmission(ctx context.Context, g gateway.Gateway, id ID
 	default:
 		s.o.Logger.WarnContext(ctx, "gateway answer missing",
 			slog.String("payout_id", string(id)), slog.String("reason", a.ReasonCode), slog.String("detail", a.Reason))
-		return s.markUnknown(ctx, id)
+		return s.markUnknown(ctx, id, a.RetryAfter)
 	}
 }
 
-// markUnknown records that the outcome of the first sending is unknown. The payout is looked up soon.
-func (s *Service) markUnknown(ctx context.Context, id ID) error {
+// markUnknown records that the outcome of the first sending is unknown. The payout is looked up soon, or sent again where the
+// gateway has no lookup, but not before the gateway lets us.
+func (s *Service) markUnknown(ctx context.Context, id ID, atLeast time.Duration) error {
 	return s.changeFrom(ctx, id, Submitting, func(p *Payout) {
 		p.State, p.Tries = Unknown, 0
-		p.DueAt = s.o.Now().Add(s.o.Jitter(unknownWaits[0]))
+		p.DueAt = s.o.Now().Add(max(atLeast, s.o.Jitter(unknownWaits[0])))
 	})
 }
 

@@ -475,17 +475,18 @@ func (m *market) wasTakenToVerify(on *instance, id bank.ID, now, until time.Time
 func (m *market) wasRegistered(on *instance, a bank.Account) {
 	m.checkTime(on, a.CreatedAt, string(a.ID), "registered")
 	h := m.model.sellers[a.Seller]
-	former := m.model.accounts[h.current]
+	former, at := m.model.accounts[h.current], a.CreatedAt.UnixMicro()
+	onHold := h.holdUntil > at
 	if former != nil {
 		former.due = 0
-		if at := a.CreatedAt.UnixMicro(); former.status == bank.StatusVerified || h.holdUntil > at {
-			h.holdUntil = max(h.holdUntil, at+coolDown.Microseconds())
-		}
+	}
+	if onHold || former != nil && former.status == bank.StatusVerified {
+		h.holdUntil = max(h.holdUntil, at+coolDown.Microseconds())
 	}
 	h.former, h.current = h.current, a.ID
 	m.model.accounts[a.ID] = &account{seller: a.Seller, number: m.current.account, last4: a.Last4, status: a.Status, folded: bank.Account{ID: a.ID}}
 	h.registered = append(slices.DeleteFunc(slices.Clone(h.registered), func(at time.Duration) bool { return m.now-at > 24*time.Hour }), m.now)
-	m.checkReplacedMail(a.Seller, former, a.Last4)
+	m.checkReplacedMail(a.Seller, former, onHold, a.Last4)
 	m.assert(fewRegistrations, len(h.registered) <= 2*registrationsADay+1, a.Seller, "%s has registered %d accounts within a day", a.Seller, len(h.registered))
 	m.note(string(a.ID), a.Seller, "bank account registered:")
 	m.verificationDue(a.ID, m.model.accounts[a.ID], a.DueAt)

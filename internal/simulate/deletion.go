@@ -7,6 +7,7 @@ import (
 
 	"bursar/internal/auth"
 	"bursar/internal/bank"
+	"bursar/internal/money"
 	"bursar/internal/payout"
 	"bursar/internal/sale"
 )
@@ -36,8 +37,32 @@ func (m *market) checkDeletion() {
 	if m.violation != nil || w.state != payout.Completed {
 		return // the account is one that the bank does not pay
 	}
+	m.checkOwing(on, s)
 	m.deleteAccount(on, s, nil)
 	m.checkDeleted(on, s)
+}
+
+// checkOwing has a seller who has nothing expect money and nothing else, and then owe some, and wants the account to stay all the same.
+func (m *market) checkOwing(on *instance, s *seller) {
+	s.sold++
+	n := sale.NewSale{ID: fmt.Sprintf("order-%s-%d", s.id, s.sold), Seller: s.id, Amount: minimum, OccurredAt: m.clock()}
+	m.spawn(0, "marketplace", func() { m.recordSale(n) })
+	m.pass(m.now + time.Minute)
+	m.deleteAccount(on, s, auth.ErrMoneyLeft)
+	m.spawn(0, "marketplace", func() { m.recordRefund(sale.NewRefund{Sale: n.ID, ID: "refund-1"}) })
+	m.correct(s, -1)
+	m.pass(m.now + time.Minute)
+	m.deleteAccount(on, s, auth.ErrMoneyLeft)
+	m.correct(s, 1)
+	m.pass(m.now + time.Minute)
+}
+
+// correct has an admin correct a seller's balance.
+func (m *market) correct(s *seller, amount money.Amount) {
+	s.adjusted++
+	n := sale.NewAdjustment{ID: fmt.Sprintf("ticket-%d", s.adjusted), Seller: s.id, Amount: amount, Reason: "A fee was wrong.", By: m.by()}
+	m.adjusting[correctionID(n.Seller, n.ID)] = n.Amount
+	m.spawn(0, admin, func() { m.adjust(n) })
 }
 
 // deleteAccount has a seller delete the account, and wants that to be answered with an error, or nil.
@@ -47,7 +72,7 @@ func (m *market) deleteAccount(on *instance, s *seller, want error) {
 	}
 	err := m.signIn(on, s)
 	if err == nil {
-		err = on.users.DeleteAccount(m.ctx, auth.Principal{UserID: s.id, Session: s.session}, "", auth.Device{})
+		err = on.users.DeleteAccount(m.ctx, auth.Principal{UserID: s.id, Session: s.session}, s.password, auth.Device{})
 	}
 	m.assert(deletionsWait, errors.Is(err, want) && (want != nil || err == nil), s.id, "%s has %+v, and the deletion of the account was answered with %v, want %v", s.id, m.model.row(s.id), err, want)
 	if err == nil {
@@ -72,10 +97,23 @@ func (m *market) checkDeleted(on *instance, s *seller) {
 		_ = m.call(on, func() error {
 			_, _, err := on.sales.Record(m.ctx, sale.NewSale{ID: fmt.Sprintf("order-%s-%d", s.id, s.sold), Seller: s.id, Amount: minimum, OccurredAt: m.clock()})
 			m.assert(deletionsWait, errors.Is(err, sale.ErrSellerNotFound), s.id, "a sale of %s, who is gone, was answered with %v", s.id, err)
-			return err
+			_, _, err = on.sales.Adjust(m.ctx, sale.NewAdjustment{ID: "gone", Seller: s.id, Amount: minimum, Reason: "A fee was wrong.", By: m.by()})
+			m.assert(deletionsWait, errors.Is(err, sale.ErrSellerNotFound), s.id, "an adjustment of %s, who is gone, was answered with %v", s.id, err)
+			_, err = on.sales.Open(m.ctx, sale.NewOpening{Seller: s.id, Available: minimum, By: m.by()})
+			m.assert(deletionsWait, errors.Is(err, sale.ErrSellerNotFound), s.id, "an opening balance of %s, who is gone, was answered with %v", s.id, err)
+			number, err := bank.ParseNumber(m.anyNumber())
+			m.assert(datastoreReadable, err == nil, s.id, "%v", err)
+			_, err = on.bank.Register(m.ctx, bank.Registration{Seller: s.id, Holder: s.name, Number: number, IFSC: usualBranch})
+			m.assert(deletionsWait, errors.Is(err, bank.ErrSellerGone), s.id, "a bank account of %s, who is gone, was answered with %v", s.id, err)
+			return nil
 		})
 	})
 	m.pass(m.now + time.Minute)
+	a := &ask{seller: s.id, amount: minimum, session: s.session}
+	m.sessionEnds[s.session] = on.now()
+	m.spawn(0, "thief", func() { m.send(a) })
+	m.pass(m.now + time.Minute)
+	m.assert(deletionsWait, m.violation != nil || a.made == "", s.id, "%s, who is gone, asked for payout %s", s.id, a.made)
 	if m.violation == nil {
 		m.audit(on)
 	}

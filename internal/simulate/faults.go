@@ -72,7 +72,7 @@ var catalogue = [numFaults]struct {
 	restore:     {"restore", "a backup is put in the place of the ledger; now and then the gateway has a transfer under our reference that no payout can be made of", 1000},
 	clock:       {"clock", "an instance's clock jumps by minutes", 1000},
 	replace:     {"replace", "in a few of eight seeds, the gateway for new payouts is replaced by another one and back; now and then one of the two is not configured", 0},
-	undone:      {"undone", "a transaction is undone at its end, and is run again or fails", 15},
+	undone:      {"undone", "a transaction is undone at its end, or because one of its statements failed, and is run again or fails", 15},
 }
 
 // Faults is a set of faults.

@@ -137,7 +137,8 @@ func (on *instance) open() (err error) {
 		return err
 	}
 	on.users, err = auth.New(auth.Options{
-		Store: on.db.Auth(), Keys: m.keys, Encrypter: m.keys, Issuer: "http://bursar.simulated", Mails: mails, Now: on.now, Logger: logger,
+		Store: authStore{on.db.Auth(), on}, Keys: m.keys, Encrypter: m.keys, Issuer: "http://bursar.simulated", Mails: mails, Now: on.now, Logger: logger,
+		Providers: map[auth.ProviderID]auth.Provider{auth.ProviderA: &m.identities}, CoolDown: coolDown, CheapHashes: true,
 	})
 	if err != nil {
 		return err

@@ -89,7 +89,14 @@ type market struct {
 	kept time.Duration
 	// mailed are the mails that the transaction under way has queued, and toldOf the payouts whose end a seller was mailed about.
 	mailed []mail.Mail
-	toldOf map[payout.ID]bool
+	// identities is where people sign in through a provider, and undoing has each transaction of a sign-in be undone and run again.
+	identities identities
+	undoing    bool
+	// leftAlone is a payout in review that admins do not decide about by themselves.
+	leftAlone payout.ID
+	// failing is what was made to fail, by who begins the transaction.
+	failing map[caller]failureTurn
+	toldOf  map[payout.ID]bool
 	// lookedUp says until when a cancellation of a payout may wait for the gateway's answer.
 	lookedUp map[payout.ID]time.Duration
 	// openings are the balances that sellers began with.
@@ -146,7 +153,7 @@ var indianTime = time.FixedZone("IST", 5*3600+1800)
 func newMarket(ctx context.Context, o Options, dir string, stand *stand) (*market, error) {
 	m := &market{
 		ctx: ctx, o: o, dir: dir, dice: rand.New(rand.NewPCG(o.Seed, 0x6275_7273_6172)),
-		model: newModel(), ever: map[payout.ID]withdrawal{}, proofs: map[string]*proven{}, sessionEnds: map[string]time.Time{}, decided: map[decided]int{}, numbers: map[string]bool{}, heard: map[string]bool{}, stopping: map[string]bool{}, adjusting: map[string]money.Amount{}, toldOf: map[payout.ID]bool{}, lookedUp: map[payout.ID]time.Duration{}, keysUsed: map[string][]string{}, consumer: newConsumer(), printed: sha256.New(), stand: stand,
+		model: newModel(), ever: map[payout.ID]withdrawal{}, proofs: map[string]*proven{}, sessionEnds: map[string]time.Time{}, decided: map[decided]int{}, numbers: map[string]bool{}, heard: map[string]bool{}, stopping: map[string]bool{}, adjusting: map[string]money.Amount{}, toldOf: map[payout.ID]bool{}, failing: map[caller]failureTurn{}, lookedUp: map[payout.ID]time.Duration{}, keysUsed: map[string][]string{}, consumer: newConsumer(), printed: sha256.New(), stand: stand,
 	}
 	m.ids = id.Source{Random: reader{m.dice}}
 	// Some time in two years, so that leap days, month ends and holidays are met.
@@ -196,7 +203,7 @@ func (m *market) inviteSellers() error {
 		m.model.sellers[s.id] = &holder{months: map[string]money.Amount{}}
 		err = errors.Join(err, db.Auth().InTx(m.ctx, func(tx auth.Tx) error {
 			return tx.InsertUser(m.ctx, auth.User{
-				ID: s.id, Name: s.name, Email: s.id + "@example.com", Role: auth.Seller, CreatedAt: m.start,
+				ID: s.id, Name: s.name, Email: emailOf(s.id), Role: auth.Seller, CreatedAt: m.start,
 			})
 		}))
 	}
@@ -217,31 +224,24 @@ func (m *market) run() {
 	if m.violation == nil && m.ctx.Err() == nil {
 		m.judge()
 	}
-	if m.violation == nil && m.ctx.Err() == nil {
-		m.checkTampering()
-	}
-	if m.violation == nil && m.ctx.Err() == nil {
-		m.checkForgotten()
-	}
-	if m.violation == nil && m.ctx.Err() == nil {
-		m.checkTakeOver()
-	}
-	if m.violation == nil && m.ctx.Err() == nil {
-		m.checkDeletion()
-	}
-	if m.violation == nil && m.ctx.Err() == nil && !m.o.Limited {
-		m.checkMisstatements()
-	}
-	if m.violation == nil && m.ctx.Err() == nil && m.o.Limited {
-		m.checkRestored()
-	}
-	if m.violation == nil && m.ctx.Err() == nil {
-		m.checkEndpoint()
-	}
-	if m.violation == nil && m.ctx.Err() == nil {
-		m.checkPending()
+	for _, part := range []func(){
+		m.checkConditions, m.checkTampering, m.checkForgotten, m.checkTakeOver, m.checkRejectedAtClaim, m.checkDeletion,
+		m.checkStatementOrRestore, m.checkEndpoint, m.checkPending,
+	} {
+		if m.violation == nil && m.ctx.Err() == nil {
+			part()
+		}
 	}
 	m.leave()
+}
+
+// checkStatementOrRestore plays what only a gateway with a statement can be asked, or only one that can't list its transfers makes necessary.
+func (m *market) checkStatementOrRestore() {
+	if m.o.Limited {
+		m.checkRestored()
+	} else {
+		m.checkMisstatements()
+	}
 }
 
 // open puts the first events on the agenda.

@@ -63,8 +63,10 @@ func (m *market) checkMisstatements() {
 	}
 	m.checkRereading(on)
 	m.checkGap(on)
+	inReview := m.keepOneInReview(on)
 	m.keepOneWaiting()
 	planted, began, at := m.misstate(), m.now, m.clock()
+	m.move(inReview, true)
 	m.pass(m.now + 36*time.Hour) // until the day of what moved is over
 	found := m.reconcileAgain(on)
 	changed := 0
@@ -95,6 +97,26 @@ func (m *market) checkMisstatements() {
 		_, isOpen := f.in(open)
 		m.assert(misstatementsFound, isOpen == f.moves, f.change.Line, "the statement tells rightly of %q again, where it can, and that it is %s is open: %t", f.change.Line, f.kind, isOpen)
 	}
+	m.misstateOnceMore(on, planted)
+	m.checkPaidByStatement(on, inReview)
+}
+
+// misstateOnceMore has the statement tell falsely what it did before and has corrected since, which must be found again.
+func (m *market) misstateOnceMore(on *instance, planted []falsehood) {
+	at := slices.IndexFunc(planted, func(f falsehood) bool { return !f.moves })
+	if at < 0 || m.violation != nil {
+		return
+	}
+	f := planted[at]
+	if err := m.gateways.main().ask(http.MethodPost, "/control/statement", f.change, nil); err != nil {
+		m.broken(datastoreReadable, f.change.Line, err.Error())
+	}
+	d, isFound := f.in(m.reconcileAgain(on))
+	m.assert(misstatementsFound, isFound && d.Open(), f.change.Line, "the statement tells falsely of %q once more (%s), and it is not open that it is %s: %+v", f.change.Line, f.change.Change, f.kind, d)
+	if err := m.gateways.main().ask(http.MethodDelete, "/control/statement", nil, nil); err != nil {
+		m.broken(datastoreReadable, "", err.Error())
+	}
+	m.reconcileAgain(on)
 }
 
 // checkGap leaves the last line of a day out of the statement, and wants the day that follows to be found to begin with another balance until the line is back.
@@ -116,13 +138,18 @@ func (m *market) checkGap(on *instance) {
 	m.assert(misstatementsFound, err == nil && !slices.ContainsFunc(open, isGap), "", "the statement is right again, and that there is a gap on %s is open (error %v)", next, err)
 }
 
-// keepOneWaiting has a seller ask for a payout that an admin then keeps from being sent.
+// keepOneWaiting has a seller ask for a payout that an admin then keeps from being sent. If the seller has enough, another one of as much, to the same account, is
+// sent before.
 func (m *market) keepOneWaiting() {
 	s := m.payable()
 	if s == nil || m.stopping[s.id] {
 		return
 	}
-	a := &ask{seller: s.id, amount: minimum, notes: s.temper.name}
+	before, a := &ask{seller: s.id, amount: minimum, notes: s.temper.name}, &ask{seller: s.id, amount: minimum, notes: s.temper.name}
+	if m.model.row(s.id).Available >= 2*minimum {
+		m.spawn(0, "seller "+s.name, func() { m.send(before) })
+		m.pass(m.now + 5*time.Minute)
+	}
 	m.stopping[s.id] = true // or it would be resumed as forgotten
 	m.spawn(0, "seller "+s.name, func() { m.send(a) })
 	m.spawn(cancelWindow/2, admin, func() {
@@ -133,6 +160,10 @@ func (m *market) keepOneWaiting() {
 	m.pass(m.now + 5*time.Minute)
 	w := m.model.payouts[a.made]
 	m.assert(stopsKept, m.violation != nil || w != nil && w.state == payout.Waiting && w.last.IsStopped(), s.id, "%s asked for payout %q, and an admin froze their payouts before it was sent: %+v", s.id, a.made, w)
+	if m.violation == nil && before.made != "" {
+		m.spawn(0, admin, func() { m.matchWrongly(a.made, before.made) })
+		m.pass(m.now + time.Minute)
+	}
 }
 
 // dropLastOfDay leaves the last line of a day out of the main gateway's statement, and returns the next day that has lines, which then begins with a balance that
@@ -268,8 +299,12 @@ func (m *market) reconcileAgain(on *instance) []reconcile.Difference {
 // misstateAgain has an admin settle a difference, and the statement then tell something else, which is not settled.
 func (m *market) misstateAgain(on *instance, f falsehood, d reconcile.Difference) {
 	by := decision.By{Admin: m.admin, Note: "Their support explained it."}
-	err := on.reconciling.Settle(m.ctx, by, d.ID, d.Detail)
+	err := on.reconciling.Settle(m.ctx, by, d.ID, d.Detail+" And more.")
+	m.assert(misstatementsFound, err != nil, f.change.Line, "a difference was settled that no admin has seen")
+	err = on.reconciling.Settle(m.ctx, by, d.ID, d.Detail)
 	m.assert(misstatementsFound, err == nil, f.change.Line, "settle a difference: %v", err)
+	err = on.reconciling.Settle(m.ctx, by, d.ID, d.Detail)
+	m.assert(misstatementsFound, err != nil, f.change.Line, "a difference was settled twice")
 	again, isFound := f.in(m.reconcileAgain(on))
 	m.assert(misstatementsFound, isFound && !again.Open(), f.change.Line, "a difference that was settled is open: %+v", again)
 	eight := int64(8_000)

@@ -166,7 +166,7 @@ func (m *market) resolveDiscrepancy(p payout.Payout) {
 // settleUnclear does what an admin can do about a payout of which nobody knows what became of it.
 func (m *market) settleUnclear(id payout.ID) {
 	w := m.model.payouts[id]
-	if w == nil {
+	if w == nil || id == m.leftAlone {
 		return
 	}
 	switch n := m.dice.IntN(10); {
@@ -227,6 +227,27 @@ func (m *market) match(id payout.ID) {
 		}
 		return err
 	})
+}
+
+// matchWrongly matches a payout that waits with the transfer of another one, of as much to the same account, and with one that is no payout's, and that other one once more.
+func (m *market) matchWrongly(waiting, other payout.ID) {
+	match := func(id payout.ID, transfer string, want error) {
+		err := m.decide(string(id), false, func(on *instance) error {
+			_, err := on.payouts.MatchTransfer(m.ctx, m.by(), id, transfer)
+			return err
+		})
+		m.assert(discrepanciesKept, errors.Is(err, want), string(id), "payout %s was matched with transfer %s, and that was answered with %v, want %v", id, transfer, err, want)
+	}
+	for _, t := range m.gateways.transfers(other) {
+		match(waiting, t.ID, payout.ErrOtherTransfer)
+		match(other, t.ID, payout.ErrMovedOn)
+	}
+	for _, f := range m.gateways.unmatchable {
+		if f.at == m.gateways.main() {
+			match(waiting, f.id, payout.ErrOtherTransfer)
+			break
+		}
+	}
 }
 
 // refundToBalance tries to give a payout's money back, which must be refused unless nothing of it can be paid any more.

@@ -46,7 +46,7 @@ var bugs = []planted{
 		{inPayout, "Submitting, body, now // Tries goes on: being turned away again waits longer\n\t\tp.DueAt = now.Add(s.o.Lease)", "Submitting, body, now\n\t\tp.DueAt = now"},
 	}},
 	{"a time-out is taken for a failure", []edit{
-		{inPayout, "a.Reason))\n\t\treturn s.markUnknown(ctx, id)\n", "a.Reason))\n\t\treturn s.fail(ctx, id, a.ReasonCode, a.Reason)\n"},
+		{inPayout, "a.Reason))\n\t\treturn s.markUnknown(ctx, id, a.RetryAfter)\n", "a.Reason))\n\t\treturn s.fail(ctx, id, a.ReasonCode, a.Reason)\n"},
 	}},
 	{"a 5xx is taken for an order that was not taken", []edit{
 		{inRazorpayx, `gateway.Submission{ReasonCode: "gateway_error"`, `gateway.Submission{Outcome: gateway.NotTaken, ReasonCode: "gateway_error"`},
@@ -585,7 +585,7 @@ func (p planted) overlay(t *testing.T) map[string]string {
 func TestPlantedBugsFitTheCode(t *testing.T) {
 	compiler := newCompiler(t)
 	names := map[string]bool{}
-	for _, bug := range slices.Concat(bugs, furtherBugs, moreBugs, gatewayBugs, limitedBugs, verificationBugs) {
+	for _, bug := range slices.Concat(bugs, furtherBugs, moreBugs, takeoverBugs, gatewayBugs, limitedBugs, verificationBugs) {
 		if err := compiler.check(bug.overlay(t)); err != nil {
 			t.Errorf("%s: %v", bug.name, err)
 		}
@@ -605,7 +605,7 @@ func TestPlantedBugsAreFound(t *testing.T) {
 	}
 	chosen := regexp.MustCompile(os.Getenv("BURSAR_TEST_PLANT"))
 	var table []string
-	for _, bug := range slices.Concat(bugs, furtherBugs, moreBugs, gatewayBugs, limitedBugs, verificationBugs) {
+	for _, bug := range slices.Concat(bugs, furtherBugs, moreBugs, takeoverBugs, gatewayBugs, limitedBugs, verificationBugs) {
 		if !chosen.MatchString(bug.name) {
 			continue
 		}

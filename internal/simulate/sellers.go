@@ -47,9 +47,11 @@ type seller struct {
 	id, name string
 	// session is the one that the seller signed in to last, and proof the last fresh proof of who they are.
 	session, proof string
-	sold           int
-	asked          int
-	adjusted       int
+	// password is what the seller signs in with, or "" where a provider answers for them.
+	password string
+	sold     int
+	asked    int
+	adjusted int
 }
 
 // ask is a request for a payout, with all its repeats.

@@ -30,11 +30,16 @@ type seen struct {
 	// payouts and accounts are what was written of them last.
 	payouts  map[payout.ID]payout.Payout
 	accounts map[bank.ID]bank.Account
+	// statements counts those of the transaction, failAt is the one that fails (0 for none), and failed says that it has. swallowed says that the
+	// transaction was to be committed all the same.
+	statements, failAt int
+	failed, swallowed  bool
 }
 
 func (s *seen) reset() {
 	s.changes, s.touched, s.entries, s.refusal = s.changes[:0], s.touched[:0], s.entries[:0], nil
 	s.payouts, s.accounts = map[payout.ID]payout.Payout{}, map[bank.ID]bank.Account{}
+	s.statements, s.failed = 0, false
 	s.m.mailed = nil
 }
 
@@ -50,6 +55,7 @@ func watched(on *instance, run func(s *seen, undo error) error) error {
 	m.step(on, 0, 2*time.Millisecond)
 	s := seen{m: m, on: on}
 	var err error
+	m.failOne(&s, run)
 	if m.strikes(undone) {
 		err = run(&s, errUndone)
 		m.compareRows(on, s.touched)
@@ -185,6 +191,9 @@ func tampering(err error) error {
 
 // append lets an entry through, and checks that only what is not there is refused.
 func (s *seen) append(ctx context.Context, tx ledger.Appender, p ledger.Posting) (ledger.Entry, error) {
+	if err := s.fails(); err != nil {
+		return ledger.Entry{}, err
+	}
 	e, err := tx.Append(ctx, p)
 	available := s.m.model.row(p.Owner).Available
 	switch {
@@ -208,7 +217,7 @@ func (s payoutStore) InTx(ctx context.Context, fn func(payout.Tx) error) error {
 	return watched(s.on, func(seen *seen, undo error) error {
 		return s.Store.InTx(ctx, func(tx payout.Tx) error {
 			seen.reset()
-			return orUndo(fn(payoutTx{tx, seen}), undo)
+			return seen.outcome(fn(payoutTx{tx, seen}), undo)
 		})
 	})
 }
@@ -221,7 +230,7 @@ func (s payoutStore) InGroup(ctx context.Context, c ledger.Scope, fn func(payout
 	return watched(s.on, func(seen *seen, undo error) error {
 		return s.Store.InGroup(ctx, c, func(tx payout.ChangeTx) error {
 			seen.reset()
-			return orUndo(fn(changeTx{tx, seen}), undo)
+			return seen.outcome(fn(changeTx{tx, seen}), undo)
 		})
 	})
 }
@@ -237,6 +246,9 @@ func (t changeTx) Append(ctx context.Context, p ledger.Posting) (ledger.Entry, e
 }
 
 func (t changeTx) InsertPayout(ctx context.Context, p payout.Payout) error {
+	if err := t.seen.fails(); err != nil {
+		return err
+	}
 	err := t.ChangeTx.InsertPayout(ctx, p)
 	t.seen.payouts[p.ID] = p
 	t.seen.note(func() { t.seen.m.wasAsked(t.seen.on, p) })
@@ -244,6 +256,9 @@ func (t changeTx) InsertPayout(ctx context.Context, p payout.Payout) error {
 }
 
 func (t changeTx) UpdatePayout(ctx context.Context, from payout.State, p payout.Payout) (bool, error) {
+	if err := t.seen.fails(); err != nil {
+		return false, err
+	}
 	moved, err := t.ChangeTx.UpdatePayout(ctx, from, p)
 	if moved {
 		t.seen.touch(p.Seller)
@@ -255,6 +270,9 @@ func (t changeTx) UpdatePayout(ctx context.Context, from payout.State, p payout.
 }
 
 func (t changeTx) RecordDecision(ctx context.Context, d decision.Decision) error {
+	if err := t.seen.fails(); err != nil {
+		return err
+	}
 	err := t.ChangeTx.RecordDecision(ctx, d)
 	t.seen.touch(d.Owner)
 	t.seen.note(func() { t.seen.m.wasDecided(d) })
@@ -285,6 +303,9 @@ func (t payoutTx) RecordDecision(ctx context.Context, d decision.Decision) error
 }
 
 func (t payoutTx) ImportPayout(ctx context.Context, p payout.Payout) (bool, error) {
+	if err := t.seen.fails(); err != nil {
+		return false, err
+	}
 	imported, err := t.Tx.ImportPayout(ctx, p)
 	if imported {
 		t.seen.payouts[p.ID] = p
@@ -294,6 +315,9 @@ func (t payoutTx) ImportPayout(ctx context.Context, p payout.Payout) (bool, erro
 }
 
 func (t payoutTx) RecordUnmatchedTransfer(ctx context.Context, u payout.UnmatchedTransfer) (bool, error) {
+	if err := t.seen.fails(); err != nil {
+		return false, err
+	}
 	isNew, err := t.Tx.RecordUnmatchedTransfer(ctx, u)
 	if isNew {
 		t.seen.note(func() { t.seen.m.wasListed(u) })
@@ -302,6 +326,9 @@ func (t payoutTx) RecordUnmatchedTransfer(ctx context.Context, u payout.Unmatche
 }
 
 func (t payoutTx) ResolveUnmatchedTransfer(ctx context.Context, at port.Name, gatewayID string) (bool, error) {
+	if err := t.seen.fails(); err != nil {
+		return false, err
+	}
 	resolved, err := t.Tx.ResolveUnmatchedTransfer(ctx, at, gatewayID)
 	if resolved {
 		t.seen.note(func() { t.seen.m.wasResolved(at, gatewayID) })
@@ -310,12 +337,18 @@ func (t payoutTx) ResolveUnmatchedTransfer(ctx context.Context, at port.Name, ga
 }
 
 func (t payoutTx) SaveEvent(ctx context.Context, at port.Name, eventID string, now time.Time) (bool, error) {
+	if err := t.seen.fails(); err != nil {
+		return false, err
+	}
 	isNew, err := t.Tx.SaveEvent(ctx, at, eventID, now)
 	t.seen.note(func() { t.seen.m.heard[t.seen.m.current.event] = true })
 	return isNew, err
 }
 
 func (t payoutTx) LeaseDuePayouts(ctx context.Context, now, until time.Time, limit int) ([]payout.ID, error) {
+	if err := t.seen.fails(); err != nil {
+		return nil, err
+	}
 	ids, err := t.Tx.LeaseDuePayouts(ctx, now, until, limit)
 	t.seen.note(func() {
 		t.seen.m.checkOrder(ids, now, limit)
@@ -327,6 +360,9 @@ func (t payoutTx) LeaseDuePayouts(ctx context.Context, now, until time.Time, lim
 }
 
 func (t payoutTx) ReschedulePayout(ctx context.Context, id payout.ID, now time.Time) (bool, error) {
+	if err := t.seen.fails(); err != nil {
+		return false, err
+	}
 	rescheduled, err := t.Tx.ReschedulePayout(ctx, id, now)
 	if rescheduled {
 		t.seen.note(func() {
@@ -337,12 +373,18 @@ func (t payoutTx) ReschedulePayout(ctx context.Context, id payout.ID, now time.T
 }
 
 func (t payoutTx) RescheduleInFlight(ctx context.Context, at port.Name, now, leased time.Time) (int64, error) {
+	if err := t.seen.fails(); err != nil {
+		return 0, err
+	}
 	n, err := t.Tx.RescheduleInFlight(ctx, at, now, leased)
 	t.seen.note(func() { t.seen.m.wereRescheduled(at, n, now, leased) })
 	return n, err
 }
 
 func (t payoutTx) RescheduleStopped(ctx context.Context, seller string, now time.Time) (int64, error) {
+	if err := t.seen.fails(); err != nil {
+		return 0, err
+	}
 	n, err := t.Tx.RescheduleStopped(ctx, seller, now)
 	t.seen.note(func() { t.seen.m.wereResumed(seller, n, now) })
 	return n, err
@@ -357,7 +399,7 @@ func (s saleStore) InTx(ctx context.Context, fn func(sale.Tx) error) error {
 	return watched(s.on, func(seen *seen, undo error) error {
 		return s.Store.InTx(ctx, func(tx sale.Tx) error {
 			seen.reset()
-			return orUndo(fn(saleTx{tx, seen}), undo)
+			return seen.outcome(fn(saleTx{tx, seen}), undo)
 		})
 	})
 }
@@ -372,6 +414,9 @@ func (t saleTx) Append(ctx context.Context, p ledger.Posting) (ledger.Entry, err
 }
 
 func (t saleTx) InsertSale(ctx context.Context, s sale.Sale) (bool, error) {
+	if err := t.seen.fails(); err != nil {
+		return false, err
+	}
 	inserted, err := t.Tx.InsertSale(ctx, s)
 	if inserted {
 		t.seen.note(func() { t.seen.m.wasSold(t.seen.on, s) })
@@ -380,12 +425,18 @@ func (t saleTx) InsertSale(ctx context.Context, s sale.Sale) (bool, error) {
 }
 
 func (t saleTx) InsertRefund(ctx context.Context, r sale.Refund) error {
+	if err := t.seen.fails(); err != nil {
+		return err
+	}
 	err := t.Tx.InsertRefund(ctx, r)
 	t.seen.note(func() { t.seen.m.wasRefunded(t.seen.on, r) })
 	return err
 }
 
 func (t saleTx) MarkReleased(ctx context.Context, id string, at time.Time) (bool, error) {
+	if err := t.seen.fails(); err != nil {
+		return false, err
+	}
 	released, err := t.Tx.MarkReleased(ctx, id, at)
 	if released {
 		t.seen.note(func() { t.seen.m.wasReleased(t.seen.on, id, at) })
@@ -394,6 +445,9 @@ func (t saleTx) MarkReleased(ctx context.Context, id string, at time.Time) (bool
 }
 
 func (t saleTx) PostponeRelease(ctx context.Context, id string, until time.Time) error {
+	if err := t.seen.fails(); err != nil {
+		return err
+	}
 	err := t.Tx.PostponeRelease(ctx, id, until)
 	t.seen.note(func() {
 		t.seen.m.assert(releasedWhenDue, t.seen.m.tampered == id, "", "the release of sale %s is postponed, and nobody tampered with it", id)
@@ -411,7 +465,7 @@ func (s bankStore) InTx(ctx context.Context, fn func(bank.Tx) error) error {
 	return watched(s.on, func(seen *seen, undo error) error {
 		return s.Store.InTx(ctx, func(tx bank.Tx) error {
 			seen.reset()
-			return orUndo(fn(bankTx{tx, seen}), undo)
+			return seen.outcome(fn(bankTx{tx, seen}), undo)
 		})
 	})
 }
@@ -426,6 +480,9 @@ func (t bankTx) Append(ctx context.Context, p ledger.Posting) (ledger.Entry, err
 }
 
 func (t bankTx) InsertBankAccount(ctx context.Context, a bank.Account) (bool, error) {
+	if err := t.seen.fails(); err != nil {
+		return false, err
+	}
 	inserted, err := t.Tx.InsertBankAccount(ctx, a)
 	if inserted {
 		t.seen.accounts[a.ID] = a
@@ -441,6 +498,9 @@ func (t bankTx) InsertBankAccount(ctx context.Context, a bank.Account) (bool, er
 }
 
 func (t bankTx) SaveVerification(ctx context.Context, before, a bank.Account) (bool, error) {
+	if err := t.seen.fails(); err != nil {
+		return false, err
+	}
 	saved, err := t.Tx.SaveVerification(ctx, before, a)
 	if saved {
 		t.seen.accounts[a.ID] = a
@@ -450,6 +510,9 @@ func (t bankTx) SaveVerification(ctx context.Context, before, a bank.Account) (b
 }
 
 func (t bankTx) SetBeneficiary(ctx context.Context, a bank.Account) (bool, error) {
+	if err := t.seen.fails(); err != nil {
+		return false, err
+	}
 	named, err := t.Tx.SetBeneficiary(ctx, a)
 	if named {
 		t.seen.note(func() { t.seen.m.wasRegisteredAtGateway(a.ID, a.Gateway, a.Beneficiary) })
@@ -458,6 +521,9 @@ func (t bankTx) SetBeneficiary(ctx context.Context, a bank.Account) (bool, error
 }
 
 func (t bankTx) RecordDecision(ctx context.Context, d decision.Decision) error {
+	if err := t.seen.fails(); err != nil {
+		return err
+	}
 	err := t.Tx.RecordDecision(ctx, d)
 	t.seen.touch(d.Owner)
 	t.seen.note(func() { t.seen.m.wasDecided(d) })
@@ -465,6 +531,9 @@ func (t bankTx) RecordDecision(ctx context.Context, d decision.Decision) error {
 }
 
 func (t bankTx) LeaseDueVerifications(ctx context.Context, now, until time.Time, limit int) ([]bank.ID, error) {
+	if err := t.seen.fails(); err != nil {
+		return nil, err
+	}
 	ids, err := t.Tx.LeaseDueVerifications(ctx, now, until, limit)
 	t.seen.note(func() {
 		for _, id := range ids {
@@ -476,6 +545,9 @@ func (t bankTx) LeaseDueVerifications(ctx context.Context, now, until time.Time,
 
 // RescheduleVerification tells no account, so the loop just looks.
 func (t bankTx) RescheduleVerification(ctx context.Context, verificationID string, now time.Time) (bool, error) {
+	if err := t.seen.fails(); err != nil {
+		return false, err
+	}
 	rescheduled, err := t.Tx.RescheduleVerification(ctx, verificationID, now)
 	if rescheduled {
 		t.seen.note(func() { t.seen.m.pollNow(verifications) })

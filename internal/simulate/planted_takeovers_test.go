@@ -1,0 +1,105 @@
+package simulate_test
+
+// takeoverBugs were planted where money and accounts end or change hands by ways that the simulator did not play: takeovers, deletions, statements and matches.
+var takeoverBugs = []planted{
+	{"a takeover puts payouts on hold where there is no money", []edit{
+		{inAuth, "if err == nil && money {", "if err == nil && !money {"},
+	}},
+	{"sessions outlive a takeover", []edit{
+		{inAuth, "func() error { return tx.EndUserSessions(ctx, u.ID, \"\", reason, now) },", "func() error { _ = reason; return nil },"},
+	}},
+	{"identities outlive a takeover", []edit{
+		{inAuth, "func() error { return tx.RemoveIdentities(ctx, u.ID) },", ""},
+	}},
+	{"mailed links outlive a takeover", []edit{
+		{inAuth, "return tx.DeleteMailTokens(ctx, u.ID, allPurposes)", "return tx.DeleteMailTokens(ctx, u.ID, resetPassword)"},
+	}},
+	{"second factors outlive a takeover", []edit{
+		{inAuth, "func() error { return s.clearFactors(ctx, tx, u.ID, from) }, // journals are locked last", ""},
+	}},
+	{"bank accounts outlive a takeover", []edit{
+		{inAuth, "if unclaimed {\n\t\t\t\treturn nil", "if !unclaimed {\n\t\t\t\treturn nil"},
+	}},
+	{"session links outlive a takeover", []edit{
+		{inAuth, "func() error { return tx.DeleteUnusedSessionLinks(ctx, u.ID) },", ""},
+	}},
+	{"a forgotten password of an account that nobody confirmed is only replaced", []edit{
+		{inAuth, "if u.Verified {\n\t\tif err = s.replaceForgotten", "if u.Verified || !u.Suspended {\n\t\tif err = s.replaceForgotten"},
+	}},
+	{"an identity without a verified address gets the account with it", []edit{
+		{inAuth, "case !who.EmailVerified:\n\t\treturn User{}, \"\", ErrEmailUnverified", "case !who.EmailVerified && user.Verified:\n\t\treturn User{}, \"\", ErrEmailUnverified"},
+	}},
+	{"a takeover keeps the former's profile", []edit{
+		{inAuth, "if u.ExternalID != \"\" { // the marketplace wrote", "if u.ExternalID == \"\" { // the marketplace wrote"},
+	}},
+	{"a registration that is confirmed keeps the former's password", []edit{
+		{inAuth, "u.Role, u.PasswordHash, u.Name = t.Role, t.PasswordHash, t.Name", "u.Role, u.Name = t.Role, t.Name"},
+	}},
+	{"a failure to resume payouts that waited is swallowed", []edit{
+		{inPayout, "_, err := tx.RescheduleStopped(ctx, seller, d.At)\n\t\treturn err", "_, _ = tx.RescheduleStopped(ctx, seller, d.At)\n\t\treturn nil"},
+	}},
+	{"a failure to record that payouts are frozen is swallowed", []edit{
+		{inPayout, "if err := tx.RecordDecision(ctx, d); err != nil || d.Owner == decision.Platform {\n\t\t\treturn err", "if _ = tx.RecordDecision(ctx, d); d.Owner == decision.Platform {\n\t\t\treturn nil"},
+	}},
+	{"a failure to take a refund off the month is swallowed", []edit{
+		{inSale, "return tx.AddEarnings(ctx, sale.Seller, sale.Month, -r.Amount)", "_ = tx.AddEarnings(ctx, sale.Seller, sale.Month, -r.Amount)\n\treturn nil"},
+	}},
+	{"a failure to end the bank account before is swallowed", []edit{
+		{inBank, "if err := s.endCurrent(ctx, tx, draft, by); err != nil {\n\t\treturn Account{}, err\n\t}", "_ = s.endCurrent(ctx, tx, draft, by)"},
+	}},
+	{"a failure to save why a request was refused is swallowed", []edit{
+		{inPayout, "return tx.SaveIdempotencyRefusal(ctx, call.user, call.key, string(text))", "_ = tx.SaveIdempotencyRefusal(ctx, call.user, call.key, string(text))\n\treturn nil"},
+	}},
+	{"a failure to save a notification is taken for one that came before", []edit{
+		{inPayout, "if err != nil || !isNew {\n\t\t\treturn err\n\t\t}\n\t\t_, err = tx.ReschedulePayout", "if !isNew {\n\t\t\treturn nil\n\t\t}\n\t\t_, err = tx.ReschedulePayout"},
+	}},
+	{"a refund is added without a limit", []edit{
+		{inStore, "SET refunded = refunded + $2 WHERE id = $1 AND refunded + $2 <= amount", "SET refunded = refunded + $2 WHERE id = $1"},
+	}},
+	{"a sale that is released is marked as released again", []edit{
+		{inStore, "SET released_at = $2, due_at = NULL WHERE id = $1 AND released_at IS NULL", "SET released_at = $2, due_at = NULL WHERE id = $1"},
+	}},
+	{"a decision about a bank account does not ask for its status", []edit{
+		{inStore, "WHERE id = $1 AND status = $2 AND beneficiary = $12 AND is_current = 1", "WHERE id = $1 AND $2 <> '' AND beneficiary = $12 AND is_current = 1"},
+	}},
+	{"a beneficiary takes another one's place", []edit{
+		{inStore, "WHERE id = $1 AND beneficiary = '' AND status = $3", "WHERE id = $1 AND status = $3"},
+	}},
+	{"any user ends a session", []edit{
+		{inStore, "WHERE id = $2 AND user_id = $1 AND ended_at IS NULL", "WHERE id = $2 AND $1 <> '' AND ended_at IS NULL"},
+	}},
+	{"a changed row is written whatever state it was found in", []edit{
+		{inStore, "wheres = append(wheres, fmt.Sprintf(\"%s = ?%d\", c.name, i+1))", "wheres = append(wheres, fmt.Sprintf(map[bool]string{true: \"?%[2]d IS NOT NULL AND '%[1]s' <> ''\", false: \"%[1]s = ?%[2]d\"}[c.role == expected], c.name, i+1))"},
+	}},
+	{"money that is pending keeps no account from being deleted", []edit{
+		{inStore, "return pending != 0 || available != 0 || inTransit != 0 || processing != 0, err", "return available != 0 || inTransit != 0 || processing != 0, err"},
+	}},
+	{"who owes money may delete the account", []edit{
+		{inStore, "return pending != 0 || available != 0 || inTransit != 0 || processing != 0, err", "return pending != 0 || available > 0 || inTransit != 0 || processing != 0, err"},
+	}},
+	{"a balance is corrected of a seller who is gone", []edit{
+		{inSale, "if !sells {\n\t\treturn Adjustment{}, false, ErrSellerNotFound\n\t}", ""},
+		{inSale, "sells, err := tx.SellerExists(ctx, n.Seller)\n\tif err != nil {\n\t\treturn Adjustment{}, false, err\n\t}", "_, err := tx.SellerExists(ctx, n.Seller)\n\tif err != nil {\n\t\treturn Adjustment{}, false, err\n\t}"},
+	}},
+	{"a bank account is registered for a seller who is gone", []edit{
+		{inBank, "if err == nil && !exists {\n\t\t\terr = ErrSellerGone", "if err == nil && !exists && r.imported {\n\t\t\terr = ErrSellerGone"},
+	}},
+	{"a refund does not ask the statement", []edit{
+		{inPayout, "} else if taken >= seen.Net() {\n\t\treturn Payout{}, ErrPaidByStatement", "} else if taken > seen.Amount {\n\t\treturn Payout{}, ErrPaidByStatement"},
+	}},
+	{"what the statement put back still keeps a payout from being refunded", []edit{
+		{inStore, "COALESCE(SUM(debit - credit), 0) AS BIGINT) FROM statement_lines WHERE gateway = $1 AND missing = 0 AND id IN (", "COALESCE(SUM(debit), 0) AS BIGINT) FROM statement_lines WHERE gateway = $1 AND missing = 0 AND id IN ("},
+	}},
+	{"the statement is asked for lines by the transfer alone", []edit{
+		{inStore, "SELECT id FROM statement_lines WHERE payout_id <> '' AND payout_id = $2\n\t\tUNION SELECT id", "SELECT id FROM statement_lines WHERE payout_id = '' AND payout_id = $2\n\t\tUNION SELECT id"},
+	}},
+	{"a transfer under another reference is matched", []edit{
+		{inPayout, "case r.Reference != string(p.ID):", "case r.Reference == \"\":"},
+	}},
+	{"a difference that was gone stays gone", []edit{
+		{inStore, "gone_at = NULL", "gone_at = differences.gone_at"},
+	}},
+	{"a difference is resolved that no admin saw", []edit{
+		{inStore, "SET resolved_at = $3 WHERE id = $1 AND detail = $2 AND gone_at IS NULL", "SET resolved_at = $3 WHERE id = $1 AND detail <> $2 || '?' AND gone_at IS NULL"},
+	}},
+}

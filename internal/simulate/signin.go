@@ -1,0 +1,208 @@
+package simulate
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"time"
+
+	"github.com/pquerna/otp/totp"
+
+	"bursar/internal/auth"
+	"bursar/internal/ledger"
+	"bursar/internal/mail"
+)
+
+// former is what the person who registered an account, with an address that is not theirs, can get into it with.
+type former struct {
+	auth.SignIn
+	session auth.Principal
+	// confirm, undo and link are tokens that were mailed or made, and code was mailed with the first.
+	confirm, undo, link, code string
+	identity                  auth.Identity
+}
+
+const (
+	formerPassword = "a-former-password-42"
+	formerHash     = "$argon2id$v=19$m=8,t=1,p=1$LXp52f51f98tJVGWRBbaOg$jvcEuRwr5VtXO3gpRDiWA4x1F0i16RzeCrI4lo4cX3k" // of formerPassword
+	ownerPassword  = "an-owners-password-43"
+	formerBio      = "Pay me."
+)
+
+// identities answers as an identity provider does: that the next one to come back is who.
+type identities struct{ who auth.Identity }
+
+func (p *identities) Label() string { return "Simulated" }
+
+func (p *identities) Begin(_ context.Context, r auth.ProviderRequest) (string, error) {
+	return "https://login.simulated/?" + url.Values{"state": {r.State}}.Encode(), nil
+}
+
+func (p *identities) Finish(context.Context, auth.ProviderRequest, url.Values) (auth.Identity, error) {
+	return p.who, nil
+}
+
+// authStore undoes each transaction at its end and runs it again, where the market says so.
+type authStore struct {
+	auth.Store
+	on *instance
+}
+
+func (s authStore) InTx(ctx context.Context, fn func(auth.Tx) error) error {
+	m := s.on.m
+	if m.undoing {
+		err := s.Store.InTx(ctx, func(tx auth.Tx) error {
+			m.mailed = nil
+			return orUndo(fn(tx), errUndone)
+		})
+		if !errors.Is(err, errUndone) {
+			return err
+		}
+	}
+	return s.Store.InTx(ctx, func(tx auth.Tx) error {
+		m.mailed = nil
+		return fn(tx)
+	})
+}
+
+// emailOf is the address that a seller's account was registered with.
+func emailOf(seller string) string { return seller + "@example.com" }
+
+// comeBack signs a person in through the identity provider.
+func (m *market) comeBack(on *instance, who auth.Identity) (auth.SignIn, error) {
+	begun, err := on.users.BeginSignIn(m.ctx, auth.ProviderStart{Provider: auth.ProviderA, Role: auth.Seller})
+	if err != nil {
+		return auth.SignIn{}, err
+	}
+	address, err := url.Parse(begun.URL)
+	if err != nil {
+		return auth.SignIn{}, err
+	}
+	m.identities.who = who
+	signIn, _, err := on.users.FinishSignIn(m.ctx, auth.ProviderReturn{Provider: auth.ProviderA, Encrypted: begun.Encrypted, Answer: address.Query()})
+	return signIn, err
+}
+
+func (m *market) login(on *instance, s *seller, password string) (auth.SignIn, error) {
+	return on.users.Login(m.ctx, auth.Credentials{Email: emailOf(s.id), Password: password})
+}
+
+// signInFormer gives the person who registered an account all that they can sign in with: a password, an identity, a session, a link of the
+// marketplace, a second factor, and mails that they wait to be confirmed by a careless owner.
+func (m *market) signInFormer(on *instance, t *takeover) error {
+	s, f := t.seller, &t.former
+	f.identity = auth.Identity{Issuer: "https://careless.simulated", Subject: s.id, Email: emailOf(s.id)}
+	key := auth.ServiceKey{ID: m.ids.New(auth.ServiceKeyPrefix, m.clock()), Name: "shop " + s.id, Hash: "of " + s.id, Scopes: auth.AllScopes(), CreatedAt: on.now()}
+	err := on.db.Auth().InTx(m.ctx, func(tx auth.Tx) error {
+		_, err := tx.SetPasswordHash(m.ctx, s.id, "", formerHash)
+		_, err2 := tx.AddIdentity(m.ctx, s.id, f.identity, on.now())
+		_, err3 := tx.InsertServiceKey(m.ctx, key, ledger.ActorAdmin+m.admin)
+		return errors.Join(err, err2, err3)
+	})
+	if err != nil {
+		return err
+	}
+	if f.SignIn, err = m.login(on, s, formerPassword); err != nil {
+		return err
+	}
+	if f.session, err = on.users.Authenticate(m.ctx, f.Token); err != nil {
+		return err
+	}
+	bio := formerBio
+	err = errors.Join(on.users.SetProfile(m.ctx, f.session, auth.ProfileChange{Bio: &bio}, auth.Device{}), on.users.ResendVerification(m.ctx, f.session, auth.Device{}))
+	told, _ := mailTo[mail.VerifyEmail](m, s.id)
+	f.confirm, f.code = told.Token, told.Code
+	factor, err2 := on.users.AddFactor(m.ctx, f.session, "")
+	code, err3 := totp.GenerateCode(factor.Secret, on.now())
+	_, err4 := on.users.ConfirmFactor(m.ctx, f.session, factor.ID, code, auth.Device{})
+	added, _ := mailTo[mail.FirstFactor](m, s.id)
+	f.undo = added.Token
+	var err5 error
+	f.link, _, err5 = on.users.CreateSessionLink(m.ctx, key, s.id)
+	m.follow(on, s.id)
+	return errors.Join(err, err2, err3, err4, err5)
+}
+
+// giveAccount gives an account to the owner of its address in one of the ways, and signs them in.
+func (m *market) giveAccount(on *instance, t *takeover) (auth.SignIn, error) {
+	s := t.seller
+	unproven := m.ownersIdentity(s)
+	unproven.Subject, unproven.EmailVerified = "thief "+s.id, false
+	_, err := m.comeBack(on, unproven)
+	m.assert(takeoversEndAccess, errors.Is(err, auth.ErrEmailUnverified), s.id, "an identity whose address nobody has verified signs in to the account of %s: %v", s.id, err)
+	switch t.way {
+	case byProvider:
+		return m.comeBack(on, m.ownersIdentity(s))
+	case byMail:
+		_, err := on.users.Register(m.ctx, auth.Registration{Name: s.name, Email: emailOf(s.id), Password: ownerPassword, Role: auth.Seller})
+		if !errors.Is(err, auth.ErrEmailTaken) {
+			return auth.SignIn{}, err
+		}
+		told, _ := mailTo[mail.RegisteredAgain](m, s.id)
+		if err := on.users.VerifyEmail(m.ctx, told.Token); err != nil {
+			return auth.SignIn{}, err
+		}
+	default:
+		err := on.users.ForgotPassword(m.ctx, emailOf(s.id), auth.Device{})
+		_, err2 := on.users.AnswerMailRequest(m.ctx)
+		told, _ := mailTo[mail.ResetPassword](m, s.id)
+		if err := errors.Join(err, err2, on.users.SetForgottenPassword(m.ctx, told.Token, ownerPassword, auth.Device{})); err != nil {
+			return auth.SignIn{}, err
+		}
+		err = on.users.SetForgottenPassword(m.ctx, told.Token, formerPassword, auth.Device{})
+		m.assert(takeoversEndAccess, errors.Is(err, auth.ErrMailToken), s.id, "a link that set the password of %s was used again, and was answered with %v", s.id, err)
+	}
+	return m.login(on, s, ownerPassword)
+}
+
+func (m *market) ownersIdentity(s *seller) auth.Identity {
+	return auth.Identity{Issuer: "https://login.simulated", Subject: "owner " + s.id, Email: emailOf(s.id), EmailVerified: true, Name: s.name}
+}
+
+// checkFormer wants nothing that the former had to get them into the account.
+func (m *market) checkFormer(on *instance, t *takeover) {
+	s, f := t.seller, t.former
+	refused := func(what string, err error, want ...error) {
+		isRefused := false
+		for _, w := range want {
+			isRefused = isRefused || errors.Is(err, w)
+		}
+		m.assert(takeoversEndAccess, isRefused, s.id, "%s changed hands by way %d, and %s of the former was answered with %v", s.id, t.way, what, err)
+	}
+	_, err := on.users.Authenticate(m.ctx, f.Token)
+	refused("a token", err, auth.ErrToken)
+	_, err = on.users.Refresh(m.ctx, f.RefreshToken)
+	refused("a refresh token", err, auth.ErrRefresh)
+	_, err = m.login(on, s, formerPassword)
+	refused("the password", err, auth.ErrCredentials)
+	_, err = m.comeBack(on, f.identity)
+	refused("the identity", err, auth.ErrEmailUnverified)
+	_, err = on.users.OpenSessionLink(m.ctx, f.link, "", auth.Device{})
+	refused("a link of the marketplace", err, auth.ErrLink)
+	refused("the mailed link", on.users.VerifyEmail(m.ctx, f.confirm), auth.ErrMailToken)
+	refused("the mailed code", on.users.VerifyEmailByCode(m.ctx, f.session, f.code), auth.ErrToken)
+	refused("the link that undoes a second factor", on.users.UndoFactors(m.ctx, f.undo, auth.Device{}), auth.ErrMailToken)
+
+	// A request that the former began before.
+	a := &ask{seller: s.id, amount: minimum, notes: "stolen", session: f.session.Session}
+	m.sessionEnds[a.session] = on.now()
+	m.spawn(0, "thief", func() { m.send(a) })
+	m.pass(m.now + time.Second)
+	m.assert(takeoversEndAccess, m.violation != nil || a.made == "", s.id, "the former of %s asked for payout %s, after the account had changed hands", s.id, a.made)
+}
+
+// checkOwner wants the account to be the owner's alone, and as a new one.
+func (m *market) checkOwner(on *instance, t *takeover, owner auth.SignIn) {
+	s := t.seller
+	p, err := on.users.Authenticate(m.ctx, owner.Token)
+	u, _, err2 := on.users.Me(m.ctx, p)
+	isOurs := u.Verified && u.Role == auth.Seller && u.Profile == auth.Profile{} && u.ID == s.id && (u.PasswordHash == "") == (t.way == byProvider)
+	m.assert(takeoversEndAccess, err == nil && err2 == nil && isOurs, s.id, "the owner of %s has the account %+v (errors %v, %v)", s.id, u, err, err2)
+	sessions, err := on.users.Sessions(m.ctx, p)
+	m.assert(takeoversEndAccess, err == nil && len(sessions) == 1 && sessions[0].ID == p.Session, s.id, "%s has sessions %+v (error %v), and the owner signed in once", s.id, sessions, err)
+	factors, _, err := on.users.Factors(m.ctx, p)
+	m.assert(takeoversEndAccess, err == nil && len(factors) == 0, s.id, "%s has second factors of the former: %+v (error %v)", s.id, factors, err)
+	again, err := m.comeBack(on, m.ownersIdentity(s))
+	m.assert(takeoversEndAccess, err == nil && again.User.ID == s.id, s.id, "the owner of %s came back through the provider, and was answered with %v", s.id, err)
+	m.follow(on, s.id)
+}
