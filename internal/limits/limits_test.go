@@ -20,11 +20,11 @@ func TestProse(t *testing.T) {
 		"\u0085":                  "must not contain control characters",
 		strings.Repeat("\a", 11):  "must be at most 10 characters",
 	} {
-		max := 10
+		limit := 10
 		if strings.HasPrefix(text, "two") {
-			max = len(text)
+			limit = len(text)
 		}
-		if got := limits.Prose(text, max); got != want {
+		if got := limits.Prose(text, limit); got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)
 		}
 	}

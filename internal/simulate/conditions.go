@@ -42,8 +42,7 @@ func (m *market) checkConditions() {
 
 // payouts moves one payout in each state from all other states.
 func (p *probes) payouts(on *instance, tx payout.Tx) error {
-	m, seen := p.m, map[payout.State]bool{}
-	states := []payout.State{payout.Waiting, payout.Submitting, payout.Submitted, payout.Unknown, payout.ManualReview, payout.Completed, payout.Failed, payout.Returned, payout.Cancelled}
+	m, seen := p.m, make(map[payout.State]bool)
 	for _, id := range slices.Sorted(maps.Keys(m.model.payouts)) {
 		w := m.model.payouts[id]
 		if seen[w.state] {
@@ -54,7 +53,7 @@ func (p *probes) payouts(on *instance, tx payout.Tx) error {
 		if err != nil {
 			return err
 		}
-		for _, from := range states {
+		for _, from := range payout.States() {
 			if from != w.state {
 				moved, err := tx.UpdatePayout(m.ctx, from, is)
 				p.refused("a change from "+string(from), string(id), moved, err)
@@ -108,7 +107,10 @@ func (p *probes) accounts(on *instance, tx bank.Tx) error {
 			continue
 		}
 		is, err := on.db.BankAccountByID(m.ctx, id)
-		if err != nil || is.Beneficiary == "" {
+		if err != nil {
+			return err
+		}
+		if is.Beneficiary == "" {
 			continue
 		}
 		seen := is

@@ -32,6 +32,13 @@ const (
 // identities answers as an identity provider does: that the next one to come back is who.
 type identities struct{ who auth.Identity }
 
+// asProviders are the providers of the service: this one alone.
+func (p *identities) asProviders() map[auth.ProviderID]auth.Provider {
+	all := make(map[auth.ProviderID]auth.Provider)
+	all[auth.ProviderA] = p
+	return all
+}
+
 func (p *identities) Label() string { return "Simulated" }
 
 func (p *identities) Begin(_ context.Context, r auth.ProviderRequest) (string, error) {
