@@ -82,7 +82,7 @@ func throwAway(cfg config.Config, dir string) config.Config {
 	cfg.DataDir = dir
 	cfg.Database = config.Database{SQLite: filepath.Join(dir, "bursar.db")}
 	cfg.Keys, cfg.KeysFile = "", app.OwnKeysFile(cfg)
-	cfg.Gateway, cfg.GatewayRate = config.Sandbox, 0
+	cfg.Gateway, cfg.GatewayRate, cfg.GatewaySettings, cfg.FormerGateway = config.Sandbox, 0, nil, nil
 	cfg.BankVerifier = config.ByGateway
 	cfg.ProviderA, cfg.ProviderB = nil, nil
 	cfg.CancelWindow = max(cfg.CancelWindow, 2*time.Second) // something is to be cancelled

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -61,7 +62,7 @@ func (c reconcileCmd) Run(ctx context.Context, e *env) (err error) {
 		write = writeResultJSON
 	}
 	out := bufio.NewWriter(e.out)
-	if err := errors.Join(write(out, result, cfg), out.Flush()); err != nil {
+	if err := errors.Join(write(out, cmp.Or(c.Statement, string(cfg.Gateway)), result, cfg), out.Flush()); err != nil {
 		return err
 	}
 	if result.Open > 0 || result.Sums.Rest() != 0 {
@@ -70,10 +71,10 @@ func (c reconcileCmd) Run(ctx context.Context, e *env) (err error) {
 	return nil
 }
 
-func writeResult(w io.Writer, r reconcile.Result, cfg config.Config) error {
+func writeResult(w io.Writer, statement string, r reconcile.Result, cfg config.Config) error {
 	last := r.Period.To.Add(-time.Nanosecond).In(cfg.Zone)
-	fmt.Fprintf(w, "%s to %s (%s), compared with the gateway's statement: %d lines, %d payouts.\n\n",
-		r.Period.From.In(cfg.Zone).Format(time.DateOnly), last.Format("2006-01-02 15:04"), cfg.Zone, r.Lines, r.Payouts)
+	fmt.Fprintf(w, "%s to %s (%s), compared with the statement of gateway %s: %d lines, %d payouts.\n\n",
+		r.Period.From.In(cfg.Zone).Format(time.DateOnly), last.Format("2006-01-02 15:04"), cfg.Zone, statement, r.Lines, r.Payouts)
 	writeSums(w, r.Sums, cfg.Currency)
 	mark := "  "
 	if isTerminal(w) {
@@ -145,7 +146,7 @@ func writeSums(w io.Writer, s reconcile.Sums, c money.Currency) {
 	line("Taken for payouts by the gateway, net", s.AtGateway())
 }
 
-func writeResultJSON(w io.Writer, r reconcile.Result, cfg config.Config) error {
+func writeResultJSON(w io.Writer, statement string, r reconcile.Result, cfg config.Config) error {
 	type difference struct {
 		ID         string     `json:"id"`
 		Kind       string     `json:"kind"`
@@ -172,6 +173,7 @@ func writeResultJSON(w io.Writer, r reconcile.Result, cfg config.Config) error {
 		sums["opening"], sums["closing"], sums["gap"] = show(s.Opening), show(s.Closing), show(s.Gap())
 	}
 	out := struct {
+		Gateway     string         `json:"gateway"`
 		From        time.Time      `json:"from"`
 		To          time.Time      `json:"to"`
 		Currency    string         `json:"currency"`
@@ -181,7 +183,7 @@ func writeResultJSON(w io.Writer, r reconcile.Result, cfg config.Config) error {
 		Open        int            `json:"open"`
 		Sums        map[string]any `json:"sums"`
 		Differences []difference   `json:"differences"`
-	}{r.Period.From, r.Period.To, cfg.Currency.Code(), r.Lines, r.Payouts, r.Unjudged, r.Open, sums, []difference{}}
+	}{statement, r.Period.From, r.Period.To, cfg.Currency.Code(), r.Lines, r.Payouts, r.Unjudged, r.Open, sums, []difference{}}
 	for _, d := range r.Differences {
 		one := difference{
 			d.ID, string(d.Kind), d.Kind.Meaning(), string(d.Gateway), d.Subject, d.Payout, d.Detail, d.At, show(d.AtGateway), show(d.InLedger), d.FirstSeen, nil,

@@ -263,30 +263,31 @@ type reconciliationJSON struct {
 }
 
 type runJSON struct {
-	ID          string      `json:"id"`
-	Gateway     string      `json:"gateway"`
-	From        string      `json:"from"`
-	To          string      `json:"to"`
-	Daily       bool        `json:"daily"`
-	EndedAt     string      `json:"endedAt"`
-	Lines       int         `json:"lines"`
-	Payouts     int         `json:"payouts"`
-	Unjudged    int         `json:"unjudged"`
-	Open        int         `json:"open"`
-	AtGateway   json.Number `json:"atGateway"`
-	InLedger    json.Number `json:"inLedger"`
-	Fees        json.Number `json:"fees"`
-	UnderWay    json.Number `json:"underWay"`
-	OtherPeriod json.Number `json:"otherPeriod"`
-	Differing   json.Number `json:"differing"`
-	Rest        json.Number `json:"unexplained"`
+	ID           string      `json:"id"`
+	Gateway      string      `json:"gateway"`
+	From         string      `json:"from"`
+	To           string      `json:"to"`
+	Daily        bool        `json:"daily"`
+	EndedAt      string      `json:"endedAt"`
+	Lines        int         `json:"lines"`
+	Payouts      int         `json:"payouts"`
+	Unjudged     int         `json:"unjudged"`
+	Open         int         `json:"open"`
+	AtGateway    json.Number `json:"atGateway"`
+	InLedger     json.Number `json:"inLedger"`
+	Fees         json.Number `json:"fees"`
+	UnderWay     json.Number `json:"underWay"`
+	OtherPeriod  json.Number `json:"otherPeriod"`
+	OtherGateway json.Number `json:"otherGateway"`
+	Differing    json.Number `json:"differing"`
+	Rest         json.Number `json:"unexplained"`
 }
 
 func (a *api) runOf(r reconcile.Run) runJSON {
 	s := r.Result.Sums
 	return runJSON{
 		r.ID, string(r.Gateway), stamp(r.Period.From), stamp(r.Period.To), r.Daily, stamp(r.EndedAt), r.Result.Lines, r.Result.Payouts, r.Result.Unjudged, r.Result.Open,
-		a.amount(s.AtGateway()), a.amount(s.InLedger()), a.amount(s.Fees), a.amount(s.UnderWay), a.amount(s.OtherPeriod), a.amount(s.Differing), a.amount(s.Rest()),
+		a.amount(s.AtGateway()), a.amount(s.InLedger()), a.amount(s.Fees), a.amount(s.UnderWay), a.amount(s.OtherPeriod), a.amount(s.OtherGateway), a.amount(s.Differing), a.amount(s.Rest()),
 	}
 }
 

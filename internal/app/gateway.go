@@ -43,6 +43,16 @@ func (g gateways) withStatement() []gateway.Name {
 	return names
 }
 
+// paysFrom finds the gateway that pays from an account.
+func (g gateways) paysFrom(account string) (name gateway.Name, isOne bool) {
+	for name, one := range g.accounts {
+		if account != "" && one == account {
+			return name, true
+		}
+	}
+	return "", false
+}
+
 // configured is a gateway as the operator set it.
 type configured struct {
 	name     config.Gateway
@@ -75,6 +85,10 @@ func openGateways(cfg config.Config, db *store.DB, metrics *telemetry.Metrics) (
 			return gateways{}, err
 		}
 		name := one.Gateway.Name()
+		if other, isOne := all.paysFrom(one.Account); isOne {
+			return gateways{}, fmt.Errorf("%s and %s pay from the same account, which ends in %s: its payouts would be taken for those of two gateways; "+
+				"to change its key alone, keep the name and set no BURSAR_FORMER_GATEWAY", name, other, lastFour(one.Account))
+		}
 		all.accounts[name] = one.Account
 		if one.ReadWebhook != nil {
 			all.webhooks[name] = namedWebhook(name, one.ReadWebhook)
@@ -122,18 +136,22 @@ func openGatewaysOf(ctx context.Context, cfg config.Config, datastore *Datastore
 		return all, err
 	}
 	for _, name := range slices.Sorted(maps.Keys(all.accounts)) {
-		err = errors.Join(err, datastore.checkGatewayAccount(ctx, name, all.accounts[name]))
+		err = errors.Join(err, datastore.checkGatewayAccount(ctx, name, all.accounts[name], cfg.FormerGateway == nil))
 	}
 	return all, err
 }
 
+// accountSetting is the row of the table settings that has the account that a gateway pays from, encrypted.
+func accountSetting(name gateway.Name) string { return "account_of_gateway_" + string(name) }
+
 // checkGatewayAccount refuses a gateway that pays from another account than before, while payouts are under way that were sent from
-// the one before: the gateway would not find them, and an admin could refund one that was paid.
-func (b *Datastore) checkGatewayAccount(ctx context.Context, name gateway.Name, account string) error {
+// the one before: the gateway would not find them, and an admin could refund one that was paid. Unless mayChange, it refuses any other
+// account: beside a former gateway a new account has a name of its own, and the names may have been exchanged.
+func (b *Datastore) checkGatewayAccount(ctx context.Context, name gateway.Name, account string, mayChange bool) error {
 	if account == "" {
 		return nil
 	}
-	setting := "account_of_gateway_" + string(name)
+	setting := accountSetting(name)
 	encrypted, err := b.keys.Encrypt(account, setting)
 	if err != nil {
 		return err
@@ -142,14 +160,44 @@ func (b *Datastore) checkGatewayAccount(ctx context.Context, name gateway.Name, 
 	if err != nil {
 		return err
 	}
+	before, err := b.accountBefore(name, kept)
+	if err != nil || before == account {
+		return err
+	}
+	if !mayChange {
+		return fmt.Errorf("gateway %s is set to pay from an account that ends in %s, and it paid from the one that ends in %s; "+
+			"the account before keeps its name, in BURSAR_FORMER_GATEWAY, and the new one gets another", name, lastFour(account), lastFour(before))
+	}
+	return b.changeGatewayAccount(ctx, name, before, account, kept, encrypted)
+}
+
+// sameGatewayAccount refuses a gateway that is set to pay from another account than the service does. It changes nothing.
+func (b *Datastore) sameGatewayAccount(ctx context.Context, name gateway.Name, account string) error {
+	kept, isKept, err := b.db.Pinned(ctx, accountSetting(name))
+	if err != nil || !isKept || account == "" {
+		return err
+	}
+	before, err := b.accountBefore(name, kept)
+	if err == nil && before != account {
+		err = fmt.Errorf("gateway %s is set to pay from an account that ends in %s here, and the service pays from the one that ends in %s; use the service's settings",
+			name, lastFour(account), lastFour(before))
+	}
+	return err
+}
+
+// accountBefore reads the account that a gateway paid from.
+func (b *Datastore) accountBefore(name gateway.Name, kept string) (string, error) {
+	setting := accountSetting(name)
 	before, err := b.keys.Decrypt(kept, setting)
 	if err != nil {
-		return fmt.Errorf("the database does not tell which account gateway %s paid from, because the row %q of its table settings was changed outside Bursar; "+
+		return "", fmt.Errorf("the database does not tell which account gateway %s paid from, because the row %q of its table settings was changed outside Bursar; "+
 			"make sure that the gateway is set to pay from the account that it paid from before, delete that row, and start again: %w", name, setting, err)
 	}
-	if before == account {
-		return nil
-	}
+	return before, nil
+}
+
+// changeGatewayAccount keeps the account that a gateway pays from now, unless the one before may have payouts that have not ended.
+func (b *Datastore) changeGatewayAccount(ctx context.Context, name gateway.Name, before, account, kept, encrypted string) error {
 	underWay, err := b.db.SentUnderWay(ctx, name)
 	if err != nil {
 		return err
@@ -159,7 +207,7 @@ func (b *Datastore) checkGatewayAccount(ctx context.Context, name gateway.Name, 
 			"the gateway tells what became of them only for that account, so set it again until they have ended, or name the new account a gateway of its own "+
 			"(docs/gateways.md, \"Change the gateway\")", name, lastFour(account), lastFour(before), underWay)
 	}
-	done, err := b.db.Repin(ctx, setting, kept, encrypted)
+	done, err := b.db.Repin(ctx, accountSetting(name), kept, encrypted)
 	if err == nil && !done {
 		err = fmt.Errorf("another instance has just changed the account that gateway %s pays from; start again", name)
 	}

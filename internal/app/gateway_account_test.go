@@ -78,7 +78,9 @@ func TestCheckGatewayAccount(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer datastore.Close()
-	check := func(account string) error { return datastore.checkGatewayAccount(t.Context(), "razorpayx", account) }
+	check := func(account string) error {
+		return datastore.checkGatewayAccount(t.Context(), "razorpayx", account, true)
+	}
 	const before, after = "7878780080316316", "7878780080311111"
 	for _, account := range []string{"", before, before} {
 		if err := check(account); err != nil {
@@ -99,6 +101,17 @@ func TestCheckGatewayAccount(t *testing.T) {
 		t.Errorf("put back: %v", err)
 	}
 	place.ByHand(t, `UPDATE payouts SET state = 'waiting'`)
+	if err := datastore.checkGatewayAccount(t.Context(), "razorpayx", after, false); err == nil || !strings.Contains(err.Error(), "the account before keeps its name") {
+		t.Errorf("changed beside a former gateway: %v", err)
+	}
+	for account, want := range map[string]bool{before: true, after: false, "": true} {
+		if err := datastore.sameGatewayAccount(t.Context(), "razorpayx", account); (err == nil) != want {
+			t.Errorf("a command with account %q: %v", account, err)
+		}
+	}
+	if err := datastore.sameGatewayAccount(t.Context(), "another", after); err != nil {
+		t.Errorf("a gateway that never paid: %v", err)
+	}
 	for _, account := range []string{after, after} {
 		if err := check(account); err != nil {
 			t.Errorf("changed when none is under way but one that was turned away: %v", err)

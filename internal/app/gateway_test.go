@@ -145,6 +145,10 @@ func TestOpenGateways_Former(t *testing.T) {
 			t.Errorf("the notification of %s is of %q, %v", at, notification.Gateway, err)
 		}
 	}
+	settings[razorpayx.SettingAccountNumber] = "2"
+	if _, err := openGateways(cfg, nil, nil); err == nil || !strings.Contains(err.Error(), "razorpayx and razorpayx-2 pay from the same account") {
+		t.Errorf("with one account under two names: %v", err)
+	}
 	cfg.FormerGateway.Name = "paypal"
 	if _, err := openGateways(cfg, nil, nil); err == nil || !strings.HasPrefix(err.Error(), "BURSAR_FORMER_GATEWAY=paypal is not known to this build") {
 		t.Errorf("it fails with %v", err)

@@ -3,6 +3,9 @@ package app
 import (
 	"context"
 	"errors"
+	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"bursar/internal/config"
@@ -35,7 +38,10 @@ func (b *Datastore) Reconciliation(ctx context.Context, at string, progress func
 	}
 	statement, err := gateways.router.Named(gateway.Name(at))
 	if err != nil {
-		return nil, errors.Join(fault.Field("statement", "is of none of the gateways that are configured"), stopSandbox())
+		return nil, errors.Join(fault.Field("statement", fmt.Sprintf("names no gateway that is configured; write one of %v", slices.Sorted(maps.Keys(gateways.accounts)))), stopSandbox())
+	}
+	if err := b.sameGatewayAccount(ctx, statement.Name(), gateways.accounts[statement.Name()]); err != nil {
+		return nil, errors.Join(err, stopSandbox())
 	}
 	service, err := reconcile.New(reconcile.Options{
 		Store: b.db.Reconciling(statement.Name()), Statement: statement, Payouts: rescheduler{b}, Currency: cfg.Currency,

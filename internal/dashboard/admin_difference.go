@@ -131,7 +131,7 @@ const runsShown = 20
 type reconciliationView struct {
 	reconcile.Overview
 	Open int
-	// Newest is the last comparison's sums.
+	// Newest is the last comparison of the gateway that pays now.
 	Newest *reconcile.Run
 }
 
@@ -146,8 +146,11 @@ func (d *dashboard) adminReconciliation(ctx context.Context, _ *pageRequest) (pa
 		return page{}, err
 	}
 	shown := reconciliationView{Overview: overview, Open: len(open)}
-	if len(overview.Runs) > 0 {
-		shown.Newest = &overview.Runs[0]
+	for i, run := range overview.Runs {
+		if run.Gateway == overview.Gateway {
+			shown.Newest = &overview.Runs[i]
+			break
+		}
 	}
 	return show("admin-reconciliation", "Reconciliation", shown), nil
 }

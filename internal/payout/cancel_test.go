@@ -145,16 +145,19 @@ func TestCancel_RepeatOfAnotherKey(t *testing.T) {
 	}
 }
 
-// TestCancel_GatewayNotConfigured calls off what was never sent to a gateway that was taken away. What it may have stays.
+// TestCancel_GatewayNotConfigured calls off what waits for a gateway that was taken away. A database that was restored may not know that it
+// was sent, so only an admin can, who has looked in the gateway's own records. What it may have stays.
 func TestCancel_GatewayNotConfigured(t *testing.T) {
 	for name, tt := range map[string]struct {
 		mood     mood
 		restored bool
+		caller   payout.Caller
 		want     error
 	}{
-		"never sent":              {fair, false, nil},
-		"never sent, as restored": {fair, true, payout.ErrCancelUnclear},
-		"turned away":             {closed, false, payout.ErrCancelUnclear},
+		"never sent":                           {fair, false, payout.Caller{User: "usr_a"}, payout.ErrCancelUnclear},
+		"never sent, by an admin":              {fair, false, payout.Caller{User: "usr_ada", Admin: true, Note: "It is not in its records."}, nil},
+		"never sent, as restored, by an admin": {fair, true, payout.Caller{User: "usr_ada", Admin: true, Note: "It is not in its records."}, payout.ErrCancelUnclear},
+		"turned away, by an admin":             {closed, false, payout.Caller{User: "usr_ada", Admin: true, Note: "It is not in its records."}, payout.ErrCancelUnclear},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStory(t)
@@ -171,7 +174,7 @@ func TestCancel_GatewayNotConfigured(t *testing.T) {
 			if tt.want != nil {
 				want = afterReserve
 			}
-			if _, _, err := s.payouts.Cancel(t.Context(), payout.Caller{User: "usr_a"}, s.id, ""); !errors.Is(err, tt.want) {
+			if _, _, err := s.payouts.Cancel(t.Context(), tt.caller, s.id, ""); !errors.Is(err, tt.want) {
 				t.Errorf("cancelled with %v, want %v", err, tt.want)
 			}
 			s.wantAvailable(want)

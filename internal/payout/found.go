@@ -59,7 +59,8 @@ func (s *Service) mayBeSent(p Payout) bool {
 }
 
 // applyIfSent looks up a waiting payout that the gateway may have, before it is sent or its amount refunded. It returns true if the
-// gateway has it, also where the report was not applied because the row has changed since it was read.
+// gateway has it, also where the report was not applied because the row has changed since it was read. It fails with
+// [gateway.ErrNotConfigured] where the gateway that may have it can't be asked.
 func (s *Service) applyIfSent(ctx context.Context, p Payout) (bool, error) {
 	if !s.mayBeSent(p) {
 		return false, nil
@@ -68,9 +69,9 @@ func (s *Service) applyIfSent(ctx context.Context, p Payout) (bool, error) {
 	switch {
 	case errors.Is(err, gateway.ErrUnknownTransfer):
 		return false, nil
-	case cannotAsk(err) && s.o.Restored: // it may have been sent after the backup
+	case errors.Is(err, gateway.ErrNotOffered) && s.o.Restored: // it may have been sent after the backup
 		return false, fmt.Errorf("payout %s: %w", p.ID, ErrRestored)
-	case cannotAsk(err) && p.SentAt.IsZero(): // never sent: a gateway without lookup never moves a sent payout back to waiting, see recordSubmission
+	case errors.Is(err, gateway.ErrNotOffered) && p.SentAt.IsZero(): // never sent: a gateway without lookup never moves a sent payout back to waiting, see recordSubmission
 		return false, nil
 	case err != nil:
 		return false, fmt.Errorf("ask the gateway whether payout %s was sent before: %w", p.ID, err)
@@ -78,9 +79,4 @@ func (s *Service) applyIfSent(ctx context.Context, p Payout) (bool, error) {
 		_, err := s.recordTransfer(ctx, p, report)
 		return err == nil, err
 	}
-}
-
-// cannotAsk reports whether the gateway finds no transfer by reference, or is not configured.
-func cannotAsk(err error) bool {
-	return errors.Is(err, gateway.ErrNotOffered) || errors.Is(err, gateway.ErrNotConfigured)
 }

@@ -479,6 +479,38 @@ func TestGateway_NotConfigured(t *testing.T) {
 	s.wantJournal(true)
 }
 
+// TestTamperedGateway_IsFound moves a payout that its gateway has to another gateway by hand, which does not know it.
+func TestTamperedGateway_IsFound(t *testing.T) {
+	s := newSubmittedStory(t)
+	s.route("another", s.gateway, s.another())
+	s.place.ByHand(t, `UPDATE payouts SET gateway = 'another'`)
+	s.later(time.Hour)
+	if p := s.wantState(payout.Submitted); !p.IsTampered() {
+		t.Errorf("the discrepancy is %q", p.Discrepancy)
+	}
+	s.wantAvailable(afterReserve)
+	s.repair()
+	s.gateway.transfers[string(s.id)].advance(1)
+	s.later(time.Hour)
+	if p := s.wantState(payout.Completed); p.Gateway != s.gateway.Name() {
+		t.Errorf("it is at %s", p.Gateway)
+	}
+}
+
+// TestGateway_LastIsUnasked logs at the start that the gateway that paid last is not configured.
+func TestGateway_LastIsUnasked(t *testing.T) {
+	s := newSubmittedStory(t)
+	other := s.another()
+	for _, all := range [][]gateway.Gateway{{s.gateway, other}, {other}} {
+		var log bytes.Buffer
+		s.logger = slog.New(slog.NewTextHandler(&log, nil))
+		s.route("another", all...)
+		if told, want := strings.Contains(log.String(), "the gateway that paid last is not configured"), len(all) == 1; told != want {
+			t.Errorf("with %d gateways: told is %t, want %t: %s", len(all), told, want, log.String())
+		}
+	}
+}
+
 // TestGateway_TakenAway_EndsChecks gives up the checks of a payout that was paid, where its gateway is gone for longer than banks return
 // money.
 func TestGateway_TakenAway_EndsChecks(t *testing.T) {

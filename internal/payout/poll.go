@@ -16,6 +16,11 @@ func (s *Service) poll(ctx context.Context, g gateway.Gateway, seen Payout) erro
 		_, err := s.applyReport(ctx, seen, report)
 		return err
 	}
+	if errors.Is(err, gateway.ErrUnknownTransfer) { // perhaps the row names another gateway than it did
+		if _, tampered := check(ctx, s.o.Store, seen); isTampered(tampered) && !s.hasMovedOn(ctx, seen) {
+			err = errors.Join(err, s.recordDiscrepancy(ctx, seen.ID, errors.New(TamperedNote)))
+		}
+	}
 	isLast := false
 	_, again := s.change(context.WithoutCancel(ctx), seen.ID, func(p *Payout) error {
 		isLast = false

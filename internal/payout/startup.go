@@ -56,10 +56,20 @@ func (s *Service) lastSending(ctx context.Context) (time.Time, error) {
 	}
 	for _, p := range newest {
 		if _, err := check(ctx, s.o.Store, p); !isTampered(err) {
+			s.warnIfUnasked(ctx, p)
 			return p.SentAt, err
 		}
 	}
 	return s.o.Store.FirstUserAt(ctx)
+}
+
+// warnIfUnasked logs that the gateway of the last payout that was sent is not configured: a start after a restore does not learn
+// then what that gateway has made since the backup.
+func (s *Service) warnIfUnasked(ctx context.Context, last Payout) {
+	if _, err := s.gatewayOf(last); err != nil {
+		s.o.Logger.ErrorContext(ctx, "the gateway that paid last is not configured; if the database was restored, what it has paid since is not looked for, "+
+			"and may be paid again", slog.String("gateway", string(last.Gateway)), slog.String("payout_id", string(last.ID)))
+	}
 }
 
 // maxDistrusted bounds how many of the newest payouts are checked at a start, before all that a gateway ever made is listed.

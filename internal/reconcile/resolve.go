@@ -8,6 +8,7 @@ import (
 
 	"bursar/internal/decision"
 	"bursar/internal/fault"
+	"bursar/internal/gateway"
 	"bursar/internal/payout"
 )
 
@@ -88,6 +89,7 @@ func (s *Service) Evidence(ctx context.Context, id string) (e Evidence, err erro
 
 // Overview is how reconciling with one gateway's statement goes.
 type Overview struct {
+	Gateway gateway.Name
 	// Reached is up to when the service has come by itself; zero for nowhere yet.
 	Reached time.Time
 	// Failures counts those since the last success; the next try is at RetryAt.
@@ -99,6 +101,7 @@ type Overview struct {
 
 // Overview tells how reconciling goes, with some of the newest runs.
 func (s *Service) Overview(ctx context.Context, runs int) (o Overview, err error) {
+	o.Gateway = s.at()
 	if o.Reached, err = s.o.Store.Reached(ctx, s.o.Now()); err != nil {
 		return o, err
 	}

@@ -111,7 +111,7 @@ func (s *Service) firstOrder(ctx context.Context, p Period) (first time.Time, er
 			return first, err
 		}
 		for _, d := range all {
-			if at := begun(d.p); !d.isTaken() && at.Before(p.From) && (first.IsZero() || at.Before(first)) {
+			if at := begun(d.p); !d.elsewhere() && !d.isTaken() && at.Before(p.From) && (first.IsZero() || at.Before(first)) {
 				first = at
 			}
 		}

@@ -7,6 +7,7 @@ import (
 
 	"bursar/internal/auth"
 	"bursar/internal/bank"
+	"bursar/internal/gateway"
 	"bursar/internal/ledger"
 	"bursar/internal/payout"
 )
@@ -100,7 +101,8 @@ func TestRead_FailureIsReturned(t *testing.T) {
 				return errors.Join(notFound(account), balance, paused, v.CheckBalance(ctx, "asha"), about, newest, below, inTransit)
 			})
 		},
-		"Watch": func(ctx context.Context) error { _, err := db.Watch(ctx, noon); return err },
+		"ReconciledAt": func(ctx context.Context) error { _, err := db.ReconciledAt(ctx, []gateway.Name{"sandbox"}); return err },
+		"Watch":        func(ctx context.Context) error { _, err := db.Watch(ctx, noon); return err },
 	} {
 		for n := 0; ; n++ { // 0 is no failure
 			failAt, ran, failed = n, 0, ""
