@@ -15,6 +15,6 @@ var limitedBugs = []planted{
 		{inPayout, "err == nil && !g.Capabilities().List {", "err == nil && g.Capabilities().List {"},
 	}},
 	{"what waits after a restore is cancelled though nobody can look it up", []edit{
-		{inPayout, "case cannotAsk(err) && s.o.Restored:", "case cannotAsk(err) && s.o.Restored && err == nil:"},
+		{inPayout, "case errors.Is(err, gateway.ErrNotOffered) && s.o.Restored:", "case errors.Is(err, gateway.ErrNotOffered) && s.o.Restored && err == nil:"},
 	}},
 }
