@@ -62,7 +62,7 @@ type configured struct {
 	nameIn, settingsIn string
 }
 
-// configuredGateways lists the gateway for what is new first, and then the one that paid before, if there is one.
+// configuredGateways lists the current gateway first, and then the former one, if there is one.
 func configuredGateways(cfg config.Config) []configured {
 	current := configured{name: cfg.Gateway, rate: cfg.GatewayRate, settings: cfg.GatewaySettings, nameIn: "BURSAR_GATEWAY", settingsIn: "BURSAR_GATEWAY_SETTINGS"}
 	if current.settings == nil {

@@ -48,7 +48,7 @@ func TestOpenGateways(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if g, err := got.router.Named(gateway.Name(name)); err != nil || g.Name() != gateway.Name(name) || got.router.ForNew().Name() != g.Name() {
+		if g, err := got.router.Named(gateway.Name(name)); err != nil || g.Name() != gateway.Name(name) || got.router.Current().Name() != g.Name() {
 			t.Errorf("%s: %v", name, err)
 		}
 		if addresses := slices.Sorted(maps.Keys(got.webhooks)); !slices.Equal(addresses, paths) {
@@ -102,7 +102,7 @@ func TestOpenGateways_OtherAdapter(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if at := got.router.ForNew().Name(); len(got.webhooks) != 0 || at != gateway.Name(quiet) {
+	if at := got.router.Current().Name(); len(got.webhooks) != 0 || at != gateway.Name(quiet) {
 		t.Errorf("%s takes webhooks at %v", at, slices.Collect(maps.Keys(got.webhooks)))
 	}
 }
@@ -129,8 +129,8 @@ func TestOpenGateways_Former(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if at := got.router.ForNew().Name(); at != "razorpayx-2" {
-		t.Errorf("what is new goes through %s", at)
+	if at := got.router.Current().Name(); at != "razorpayx-2" {
+		t.Errorf("the current gateway is %s", at)
 	}
 	if diff := cmp.Diff(map[gateway.Name]string{"razorpayx": "1", "razorpayx-2": "2"}, got.accounts); diff != "" {
 		t.Errorf("accounts (-want +got):\n%s", diff)

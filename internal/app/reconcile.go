@@ -21,7 +21,7 @@ type Reconciliation struct {
 	stopSandbox func() error
 }
 
-// Reconciliation makes what compares the statement of a gateway, or of the one for what is new if at is empty, and has progress told
+// Reconciliation makes what compares the statement of a gateway, or of the current one if at is empty, and has progress told
 // of each day that was read. A payout that is to be looked at sooner is looked at by the running service.
 func (b *Datastore) Reconciliation(ctx context.Context, at string, progress func(day time.Time, lines int)) (*Reconciliation, error) {
 	cfg := b.cfg

@@ -55,7 +55,7 @@ type Services struct {
 	Events  *event.Service
 	// Endpoints delivers events to the marketplace's servers.
 	Endpoints *webhook.Service
-	// Reconciling compares the statement of the gateway for what is new with the ledger, and shows what differs at any.
+	// Reconciling compares the statement of the current gateway with the ledger, and shows what differs at any.
 	Reconciling *reconcile.Service
 	// reconciling are such services of all gateways.
 	reconciling []*reconcile.Service
@@ -120,7 +120,7 @@ func newServices(p parts) (Services, error) {
 	return Services{users, mails, accounts, sales, payouts, finder, waits, proofs, events, endpoints, reconciling[0], reconciling, p.gateways.withStatement(), p.gateways.webhooks}, err
 }
 
-// newReconciling makes what compares the statement of each gateway, that of the gateway for what is new first.
+// newReconciling makes what compares the statement of each gateway, that of the current one first.
 func newReconciling(p parts, payouts *payout.Service) (all []*reconcile.Service, err error) {
 	for _, statement := range p.gateways.router.All() {
 		one, err := reconcile.New(reconcile.Options{

@@ -210,8 +210,7 @@ func (s *Service) giveToOwner(ctx context.Context, tx Tx, u User, from Device, r
 			return tx.SetProfile(ctx, u.ID, ProfileChange{Name: &u.Name, Avatar: &none, Bio: &none, Website: &none})
 		},
 		func() error { return tx.DeleteMailTokens(ctx, u.ID, allPurposes) },
-		func() error { return tx.EndUserSessions(ctx, u.ID, "", reason, now) },
-		func() error { return tx.DeleteUnusedSessionLinks(ctx, u.ID) },
+		func() error { return s.endSessions(ctx, tx, u.ID, "", reason) },
 		func() error { return tx.RemoveIdentities(ctx, u.ID) },
 		func() error {
 			if unclaimed {

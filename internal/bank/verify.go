@@ -77,6 +77,13 @@ func (s *Service) Step(ctx context.Context, id ID) error {
 	if err != nil || seen.Status != StatusUnverified {
 		return err
 	}
+	if _, gone := s.o.Gateways.Named(seen.Gateway); seen.Gateway != "" && gone != nil {
+		again := seen.fromTheStart()
+		if saved, err := s.save(ctx, seen, &again, nil); err != nil || !saved {
+			return err
+		}
+		seen = again
+	}
 	v, err := s.ask(ctx, &seen)
 	switch refusal := fault.From(err); {
 	case err == nil:
@@ -94,12 +101,18 @@ func (s *Service) Step(ctx context.Context, id ID) error {
 	return errors.Join(err, saveErr)
 }
 
-// verifier is the gateway that verifies an account: the one that has it, or else the one that new payouts go through.
+// fromTheStart is an account whose verification begins again, at the current gateway: the one that had it is not configured any more.
+func (a Account) fromTheStart() Account {
+	a.Gateway, a.Beneficiary, a.VerificationID, a.Tries = "", "", "", 0
+	return a
+}
+
+// verifier is the gateway that verifies an account: the one that has it, or else the current one.
 func (s *Service) verifier(a Account) (gateway.Gateway, error) {
 	if a.Gateway != "" {
 		return s.o.Gateways.Named(a.Gateway)
 	}
-	return s.o.Gateways.ForNew(), nil
+	return s.o.Gateways.Current(), nil
 }
 
 // ask starts the verification, or asks how it stands. The gateway has a name for the account then. Where it verifies

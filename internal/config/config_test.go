@@ -176,7 +176,7 @@ func TestGatewaySettings(t *testing.T) {
 		t.Errorf("with a comma in a value (-want +got):\n%s", diff)
 	}
 	_, _, err := load(t, []string{"BURSAR_GATEWAY=cashfree", "BURSAR_GATEWAY_SETTINGS=hush"})
-	if err == nil || !strings.Contains(err.Error(), "BURSAR_GATEWAY_SETTINGS holds what is no pair") || strings.Contains(err.Error(), "hush") {
+	if err == nil || !strings.Contains(err.Error(), "BURSAR_GATEWAY_SETTINGS has a part that is not name=value") || strings.Contains(err.Error(), "hush") {
 		t.Errorf("err = %v", err)
 	}
 }
@@ -200,7 +200,7 @@ func TestFormerGateway(t *testing.T) {
 		}
 	}
 	_, _, err := load(t, append(now, "BURSAR_FORMER_GATEWAY=razorpayx", "BURSAR_FORMER_GATEWAY_SETTINGS=hush"))
-	if err == nil || !strings.Contains(err.Error(), "BURSAR_FORMER_GATEWAY_SETTINGS holds what is no pair") || strings.Contains(err.Error(), "hush") {
+	if err == nil || !strings.Contains(err.Error(), "BURSAR_FORMER_GATEWAY_SETTINGS has a part that is not name=value") || strings.Contains(err.Error(), "hush") {
 		t.Errorf("err = %v", err)
 	}
 }
@@ -313,7 +313,7 @@ func TestLoad_WrongValue_SaysWhatToWrite(t *testing.T) {
 		{"BURSAR_SANDBOX_ADDR=[::]:8081", "BURSAR_SANDBOX_ADDR=[::]:8081 is open to other machines"},
 		{"BURSAR_SANDBOX_ADDR=10.0.0.7:8081", "BURSAR_SANDBOX_ADDR=10.0.0.7:8081 is open to other machines"},
 		{"BURSAR_SANDBOX_ADDR=8081", "BURSAR_SANDBOX_ADDR=8081 is not an address"},
-		{"BURSAR_GATEWAY_SETTINGS=client_id=x", "BURSAR_GATEWAY_SETTINGS is set, and sandbox has variables of its own; take it away"},
+		{"BURSAR_GATEWAY_SETTINGS=client_id=x", "BURSAR_GATEWAY_SETTINGS is set, and sandbox has variables of its own; remove it"},
 		{"BURSAR_RESTORED=yes", "BURSAR_RESTORED=yes is not known; write on or off"},
 		{"BURSAR_GATEWAY_RATE=fast", "BURSAR_GATEWAY_RATE=fast is not a number of requests per second"},
 		{"BURSAR_GATEWAY_RATE=NaN", "BURSAR_GATEWAY_RATE=NaN is not a number"},

@@ -163,7 +163,7 @@ func (p *parser) gatewaySettings(setting, text string) map[string]string {
 		}
 		name, value, isPair := strings.Cut(pair, "=")
 		if !isPair || name == "" {
-			p.problem(setting, "", "holds what is no pair; write name=value, separated by commas or each on its own line")
+			p.problem(setting, "", "has a part that is not name=value; write pairs, separated by commas or each on its own line")
 			return nil
 		}
 		settings[name] = value
@@ -176,7 +176,7 @@ func (p *parser) gateway(s Settings, c *Config) {
 	switch {
 	case s.GatewaySettings == "":
 	case c.Gateway.Adapter() == Sandbox || c.Gateway.Adapter() == RazorpayXPayments:
-		p.problem("GATEWAY_SETTINGS", "", "is set, and "+string(c.Gateway)+" has variables of its own; take it away")
+		p.problem("GATEWAY_SETTINGS", "", "is set, and "+string(c.Gateway)+" has variables of its own; remove it")
 	default:
 		c.GatewaySettings = p.gatewaySettings("GATEWAY_SETTINGS", s.GatewaySettings)
 	}
@@ -219,7 +219,7 @@ func (p *parser) formerGateway(s Settings, now Gateway) *FormerGateway {
 	case name == now:
 		p.problem("FORMER_GATEWAY", s.FormerGateway, "is BURSAR_GATEWAY too; name the present account otherwise, such as "+string(name.Adapter())+"-2, or take the former gateway away")
 	case name.Adapter() == Sandbox || now == Sandbox:
-		p.problem("FORMER_GATEWAY", s.FormerGateway, "can't stand beside or be the sandbox, which pays nobody; take it away")
+		p.problem("FORMER_GATEWAY", s.FormerGateway, "can't stand beside or be the sandbox, which pays nobody; remove it")
 	case s.FormerGatewaySettings == "":
 		p.problem("FORMER_GATEWAY_SETTINGS", "", "is not set, and BURSAR_FORMER_GATEWAY needs it; write that gateway's settings as name=value, separated by commas or each on its own line")
 	default:

@@ -35,9 +35,9 @@ func TestRouter(t *testing.T) {
 	}
 	first, second, foreign := paying("first", "INR"), paying("second", "INR"), paying("foreign", "USD")
 	for name, tt := range map[string]struct {
-		forNew gateway.Name
-		all    []gateway.Gateway
-		want   gateway.Name // "" for an error
+		current gateway.Name
+		all     []gateway.Gateway
+		want    gateway.Name // "" for an error
 	}{
 		"the one that is named":            {"second", []gateway.Gateway{first, second}, "second"},
 		"another one pays nothing of ours": {"second", []gateway.Gateway{foreign, second}, "second"},
@@ -47,14 +47,14 @@ func TestRouter(t *testing.T) {
 		"one without a name":               {"first", []gateway.Gateway{first, paying("", "INR")}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, err := gateway.NewRouter(inr, tt.forNew, tt.all...)
+			r, err := gateway.NewRouter(inr, tt.current, tt.all...)
 			if (err == nil) != (tt.want != "") {
 				t.Fatalf("err = %v", err)
 			}
 			if err != nil {
 				return
 			}
-			if g := r.ForNew(); g.Name() != tt.want {
+			if g := r.Current(); g.Name() != tt.want {
 				t.Errorf("picked %v", g)
 			}
 			for _, g := range tt.all {

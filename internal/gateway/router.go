@@ -7,14 +7,15 @@ import (
 	"bursar/internal/money"
 )
 
-// Router knows the gateways that are configured: the one for what is new, and those that have what is under way.
+// Router knows the gateways that are configured: the current one, which everything new goes through, and former ones, which have
+// what is under way.
 type Router struct {
-	all    []Gateway
-	forNew Gateway
+	all     []Gateway
+	current Gateway
 }
 
-// NewRouter makes a router for payouts in a currency. The gateway for what is new must be among all, and pay in that currency.
-func NewRouter(c money.Currency, forNew Name, all ...Gateway) (*Router, error) {
+// NewRouter makes a router for payouts in a currency. The current gateway must be among all, and pay in that currency.
+func NewRouter(c money.Currency, current Name, all ...Gateway) (*Router, error) {
 	r := &Router{all: slices.Clone(all)}
 	for i, g := range r.all {
 		if g.Name() == "" || slices.ContainsFunc(r.all[:i], func(o Gateway) bool { return o.Name() == g.Name() }) {
@@ -22,20 +23,20 @@ func NewRouter(c money.Currency, forNew Name, all ...Gateway) (*Router, error) {
 		}
 	}
 	var err error
-	if r.forNew, err = r.Named(forNew); err != nil {
+	if r.current, err = r.Named(current); err != nil {
 		return nil, err
 	}
-	if pays := r.forNew.Capabilities().Currency; pays != c.Code() {
-		return nil, fmt.Errorf("gateway %s pays in %s, and payouts are in %s", forNew, pays, c.Code())
+	if pays := r.current.Capabilities().Currency; pays != c.Code() {
+		return nil, fmt.Errorf("gateway %s pays in %s, and payouts are in %s", current, pays, c.Code())
 	}
 	return r, nil
 }
 
 // Only is a router for a single gateway, in the currency that it pays.
-func Only(g Gateway) *Router { return &Router{all: []Gateway{g}, forNew: g} }
+func Only(g Gateway) *Router { return &Router{all: []Gateway{g}, current: g} }
 
-// ForNew is the gateway for something new.
-func (r *Router) ForNew() Gateway { return r.forNew }
+// Current is the gateway that everything new goes through.
+func (r *Router) Current() Gateway { return r.current }
 
 // Named finds the gateway with a stored name, or fails with [ErrNotConfigured].
 func (r *Router) Named(name Name) (Gateway, error) {

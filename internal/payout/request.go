@@ -126,7 +126,7 @@ func (s *Service) draft(r Request) Payout {
 	// Stored instants are microseconds, so the answer to a repeat is exactly the first one.
 	now := s.o.Now().UTC().Truncate(time.Microsecond)
 	submitAt := now.Add(s.o.CancelWindow)
-	chosen := s.o.Gateways.ForNew()
+	chosen := s.o.Gateways.Current()
 	p := Payout{
 		ID:     ID(s.o.IDs.New(idPrefix, now)),
 		Seller: r.Seller,

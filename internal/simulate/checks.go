@@ -83,7 +83,7 @@ var (
 	statementsProve       = Check{"statements-prove-themselves", "A statement tells a seller's journal entries, and can be checked with the public key alone."}
 	refundsAreDue         = Check{"refunds-are-due", "A refund is taken if as much is left of its sale, whatever its seller has, and else refused."}
 	fewRegistrations      = Check{"registrations-are-few", "A seller registers ten bank accounts at once at most, and ten more in a day; fewer are not too many."}
-	verificationsFollowed = Check{"verifications-are-followed", "The gateway is asked about a verification that is pending at waits that grow to an hour, for a week, and one that fails is tried twelve times; then the account is in review, and a seller whose account is not verified sees why."}
+	verificationsFollowed = Check{"verifications-are-followed", "The gateway is asked about a verification that is pending at waits that grow to an hour, for a week, and one that fails is tried twelve times; one whose gateway is not configured begins again at the current gateway; then the account is in review, and a seller whose account is not verified sees why."}
 	arrivesAsTold         = Check{"arrives-as-estimated", "A payout goes by the rail that its net amount and the banks' hours call for, and is said to arrive when that rail gets there."}
 	timesRight            = Check{"times-are-right", "What the ledger says of when something happened is when it did, by the clock of the instance that wrote it."}
 	feedTellsAll          = Check{"feed-tells-all", "The feed has each seller's registration and each event of each journal once, in the journal's order, numbered without a gap, and a reader misses none."}

@@ -512,6 +512,10 @@ func (m *market) wasRegisteredAtGateway(id bank.ID, at port.Name, beneficiary st
 
 func (m *market) wasVerified(on *instance, before, a bank.Account) {
 	known := m.model.accounts[a.ID]
+	if m.beginsAgain(on, before, a) {
+		known.beneficiary, known.at = "", ""
+		return
+	}
 	m.assert(verifiedIsTrue, before.Status == known.status && m.model.sellers[known.seller].current == a.ID, known.seller,
 		"bank account %s went from %s to %s; it was %s, and its seller has %s", a.ID, before.Status, a.Status, known.status, m.model.sellers[known.seller].current)
 	if known.status != a.Status {

@@ -128,6 +128,7 @@ func (p *probes) accounts(on *instance, tx bank.Tx) error {
 			func(a *bank.Account) { a.NameScore++ },
 			func(a *bank.Account) { a.VerificationID += "x" },
 			func(a *bank.Account) { a.Beneficiary += "x" },
+			func(a *bank.Account) { a.Gateway += "x" },
 		} {
 			seen = is
 			change(&seen)

@@ -3,10 +3,10 @@ package simulate_test
 // gatewayBugs are about several gateways, of which one takes another's place.
 var gatewayBugs = []planted{
 	{"an order goes to the gateway of today", []edit{
-		{inPayout, "answer := g.Submit(ctx, string(p.ID), body)", "answer := s.o.Gateways.ForNew().Submit(ctx, string(p.ID), body)"},
+		{inPayout, "answer := g.Submit(ctx, string(p.ID), body)", "answer := s.o.Gateways.Current().Submit(ctx, string(p.ID), body)"},
 	}},
 	{"an order is sent again to the gateway of today", []edit{
-		{inPayout, "answer := g.Submit(ctx, string(sent.ID), sent.OrderBody)", "answer := s.o.Gateways.ForNew().Submit(ctx, string(sent.ID), sent.OrderBody)"},
+		{inPayout, "answer := g.Submit(ctx, string(sent.ID), sent.OrderBody)", "answer := s.o.Gateways.Current().Submit(ctx, string(sent.ID), sent.OrderBody)"},
 	}},
 	{"a beneficiary of one gateway is used at another", []edit{
 		{inBank, "if a.Beneficiary != \"\" && a.Gateway == g.Name() {\n\t\treturn a.Beneficiary, nil", "if a.Beneficiary != \"\" {\n\t\treturn a.Beneficiary, nil"},
@@ -15,7 +15,7 @@ var gatewayBugs = []planted{
 		{inStore, "ON CONFLICT (gateway, id) DO NOTHING`,\n\t\tstring(at), eventID", "ON CONFLICT (gateway, id) DO NOTHING`,\n\t\tstring(at[:0]), eventID"},
 	}},
 	{"a start asks the gateway of today alone", []edit{
-		{inPayout, "for _, g := range s.o.Gateways.All() {\n\t\tif slices.Contains(s.progress.done, g.Name()) {", "for _, g := range s.o.Gateways.All() {\n\t\tif g.Name() != s.o.Gateways.ForNew().Name() || slices.Contains(s.progress.done, g.Name()) {"},
+		{inPayout, "for _, g := range s.o.Gateways.All() {\n\t\tif slices.Contains(s.progress.done, g.Name()) {", "for _, g := range s.o.Gateways.All() {\n\t\tif g.Name() != s.o.Gateways.Current().Name() || slices.Contains(s.progress.done, g.Name()) {"},
 	}},
 	{"a start makes due what any gateway has", []edit{
 		{inStore, "WHERE due_at > $2 AND gateway = $1 AND state IN", "WHERE due_at > $2 AND $1 <> '' AND state IN"},

@@ -6,7 +6,7 @@ var takeoverBugs = []planted{
 		{inAuth, "if err == nil && money {", "if err == nil && !money {"},
 	}},
 	{"sessions outlive a takeover", []edit{
-		{inAuth, "func() error { return tx.EndUserSessions(ctx, u.ID, \"\", reason, now) },", "func() error { _ = reason; return nil },"},
+		{inAuth, "func() error { return s.endSessions(ctx, tx, u.ID, \"\", reason) },", "func() error { _ = reason; return nil },"},
 	}},
 	{"identities outlive a takeover", []edit{
 		{inAuth, "func() error { return tx.RemoveIdentities(ctx, u.ID) },", ""},
@@ -21,7 +21,7 @@ var takeoverBugs = []planted{
 		{inAuth, "if unclaimed {\n\t\t\t\treturn nil", "if !unclaimed {\n\t\t\t\treturn nil"},
 	}},
 	{"session links outlive a takeover", []edit{
-		{inAuth, "func() error { return tx.DeleteUnusedSessionLinks(ctx, u.ID) },", ""},
+		{inAuth, "if err := tx.DeleteUnusedSessionLinks(ctx, userID); err != nil {\n\t\treturn err\n\t}\n\tfor _, purpose", "for _, purpose"},
 	}},
 	{"a forgotten password of an account that nobody confirmed is only replaced", []edit{
 		{inAuth, "if u.Verified {\n\t\tif err = s.replaceForgotten", "if u.Verified || !u.Suspended {\n\t\tif err = s.replaceForgotten"},

@@ -11,6 +11,12 @@ var verificationBugs = []planted{
 	{"a verification is waited for without end", []edit{
 		{inBank, "v.Outcome == gateway.OutcomePending && age < timeout", "v.Outcome == gateway.OutcomePending && age < 1000*timeout"},
 	}},
+	{"a verification waits for a gateway that is not configured", []edit{
+		{inBank, "seen.Gateway != \"\" && gone != nil", "seen.Gateway != \"\" && gone != nil && s.o.ByHand"},
+	}},
+	{"a verification goes on at a gateway that did not begin it", []edit{
+		{inBank, "a.Gateway, a.Beneficiary, a.VerificationID, a.Tries = \"\", \"\", \"\", 0", "a.Gateway, a.Beneficiary, a.Tries = \"\", \"\", 0"},
+	}},
 	{"a bank account that is rejected at the moment of sending is paid", []edit{
 		{inPayout, "if account.Status != bank.StatusVerified {\n\t\treturn bank.ErrNotAccepted", "if account.Status == \"\" {\n\t\treturn bank.ErrNotAccepted"},
 	}},

@@ -118,13 +118,14 @@ func (tx *Tx) SaveVerification(ctx context.Context, seen, a bank.Account) (bool,
 		return false, err
 	}
 	return tx.execOne(ctx, `UPDATE bank_accounts SET mac = $17, status = $3, reason = $4, registered_name = $5, name_score = $6,
-		verification_id = $7, tries = $8, verified_at = $9,
+		verification_id = $7, tries = $8, verified_at = $9, beneficiary = $18, gateway = $19,
 		due_at = CASE WHEN CAST($10 AS BIGINT) IS NOT NULL AND due_at < $11 THEN due_at ELSE CAST($10 AS BIGINT) END
 		WHERE id = $1 AND status = $2 AND beneficiary = $12 AND is_current = 1
-		AND reason = $13 AND registered_name = $14 AND name_score = $15 AND verification_id = $16`,
+		AND gateway = $20 AND reason = $13 AND registered_name = $14 AND name_score = $15 AND verification_id = $16`,
 		string(a.ID), string(seen.Status), string(a.Status), a.Reason, a.RegisteredName, a.NameScore,
 		a.VerificationID, a.Tries, nullMicros(a.VerifiedAt), nullMicros(a.DueAt), nullMicros(seen.DueAt),
-		seen.Beneficiary, seen.Reason, seen.RegisteredName, seen.NameScore, seen.VerificationID, mac)
+		seen.Beneficiary, seen.Reason, seen.RegisteredName, seen.NameScore, seen.VerificationID, mac, a.Beneficiary, string(a.Gateway),
+		string(seen.Gateway))
 }
 
 // RescheduleVerification makes the next step of a verification due now, if it is under way.
