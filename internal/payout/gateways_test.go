@@ -511,6 +511,31 @@ func TestGateway_LastIsUnasked(t *testing.T) {
 	}
 }
 
+// TestGateway_AskedAtALaterStart has a restored database lose a payout whose gateway is not configured. That gateway is asked when it
+// is, however much another has paid meanwhile.
+func TestGateway_AskedAtALaterStart(t *testing.T) {
+	s := newSubmittedStory(t)
+	saved := s.save()
+	s.later(time.Hour)
+	lost := s.request("usr_b", 60_000)
+	s.later(windowOver)
+	other := s.another()
+	s.router, s.now = nil, s.now.Add(time.Hour)
+	s.putBack(t, saved)
+	s.route("another", other)
+	again := s.request("usr_b", 60_000)
+	s.later(windowOver)
+	if got := s.stateOf(again.ID); got != payout.Submitted || other.sent != 1 {
+		t.Fatalf("the next payout is %s; the other gateway got %d orders", got, other.sent)
+	}
+	s.later(time.Hour)
+	s.route("another", s.gateway, other)
+	if p, err := s.db.Payout(t.Context(), lost.ID); err != nil || p.Gateway != s.gateway.Name() || p.State != payout.Submitted {
+		t.Errorf("the lost payout is %s at %q, %v", p.State, p.Gateway, err)
+	}
+	s.wantJournal(true)
+}
+
 // TestGateway_TakenAway_EndsChecks gives up the checks of a payout that was paid, where its gateway is gone for longer than banks return
 // money.
 func TestGateway_TakenAway_EndsChecks(t *testing.T) {

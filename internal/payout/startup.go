@@ -13,7 +13,7 @@ import (
 	"bursar/internal/ledger"
 )
 
-// ReconcileStartup asks each gateway for every transfer since the last sending that the ledger tells of, and
+// ReconcileStartup asks each gateway for every transfer since the last sending through it that the ledger tells of, and
 // takes into the ledger what it does not know. A gateway that can't list is not waited for, see [Service.reconcileUnlisted].
 // A database that was restored to an older state calls payouts waiting that were sent, and has lost others altogether. Until
 // ReconcileStartup has succeeded once, nothing is due, so nothing is sent. A call that fails is continued by the next call.
@@ -21,16 +21,10 @@ import (
 func (s *Service) ReconcileStartup(ctx context.Context) error {
 	s.progress.Lock()
 	defer s.progress.Unlock()
-	if s.progress.since.IsZero() {
-		last, err := s.lastSending(ctx)
-		if err != nil {
-			return fmt.Errorf("find the last sending: %w", err)
+	if len(s.progress.done) == 0 && s.progress.since.IsZero() { // once
+		if err := s.warnIfUnasked(ctx); err != nil {
+			return err
 		}
-		if last.IsZero() { // a database without users has lost no payout
-			s.startupReconciled.Store(true)
-			return nil
-		}
-		s.progress.since = last.Add(-ClocksApart)
 	}
 	for _, g := range s.o.Gateways.All() {
 		if slices.Contains(s.progress.done, g.Name()) {
@@ -40,23 +34,23 @@ func (s *Service) ReconcileStartup(ctx context.Context) error {
 			return err
 		}
 		s.progress.done = append(s.progress.done, g.Name())
-		s.progress.listed, s.progress.next = 0, ""
+		s.progress.since, s.progress.listed, s.progress.next = time.Time{}, 0, ""
 	}
-	s.progress.since, s.progress.done = time.Time{}, nil
+	s.progress.done = nil
 	s.startupReconciled.Store(true)
 	return nil
 }
 
-// lastSending is when the newest payout was sent that is as the service wrote it. A later time that was written by hand would hide
-// what was paid before it. Where no such payout is among the newest, it is when the first user registered; zero without users.
-func (s *Service) lastSending(ctx context.Context) (time.Time, error) {
-	newest, err := s.o.Store.NewestSent(ctx, maxDistrusted)
+// lastSending is when the newest payout was sent through a gateway that is as the service wrote it. A later time that was written by
+// hand would hide what was paid before it. Where no such payout is among the newest, it is when the first user registered; zero
+// without users. What was sent through another gateway does not count: this one may not have been configured since.
+func (s *Service) lastSending(ctx context.Context, at gateway.Name) (time.Time, error) {
+	newest, err := s.o.Store.NewestSent(ctx, at, maxDistrusted)
 	if err != nil {
 		return time.Time{}, err
 	}
 	for _, p := range newest {
 		if _, err := check(ctx, s.o.Store, p); !isTampered(err) {
-			s.warnIfUnasked(ctx, p)
 			return p.SentAt, err
 		}
 	}
@@ -65,11 +59,18 @@ func (s *Service) lastSending(ctx context.Context) (time.Time, error) {
 
 // warnIfUnasked logs that the gateway of the last payout that was sent is not configured: a start after a restore does not learn
 // then what that gateway has made since the backup.
-func (s *Service) warnIfUnasked(ctx context.Context, last Payout) {
-	if _, err := s.gatewayOf(last); err != nil {
-		s.o.Logger.ErrorContext(ctx, "the gateway that paid last is not configured; if the database was restored, what it has paid since is not looked for, "+
-			"and may be paid again", slog.String("gateway", string(last.Gateway)), slog.String("payout_id", string(last.ID)))
+func (s *Service) warnIfUnasked(ctx context.Context) error {
+	newest, err := s.o.Store.NewestSent(ctx, "", 1)
+	if err != nil {
+		return fmt.Errorf("find the last sending: %w", err)
 	}
+	for _, last := range newest {
+		if _, err := s.gatewayOf(last); err != nil {
+			s.o.Logger.ErrorContext(ctx, "the gateway that paid last is not configured; if the database was restored, what it has paid since is not looked for "+
+				"until it is, and may be paid again", slog.String("gateway", string(last.Gateway)), slog.String("payout_id", string(last.ID)))
+		}
+	}
+	return nil
 }
 
 // maxDistrusted bounds how many of the newest payouts are checked at a start, before all that a gateway ever made is listed.
@@ -81,10 +82,11 @@ func (s *Service) StartupReconciled() bool { return s.startupReconciled.Load() }
 // startupProgress is how far a ReconcileStartup has come.
 type startupProgress struct {
 	sync.Mutex
-	since time.Time // zero before it has begun
 	// done are the gateways that have told all.
 	done []gateway.Name
-	// listed counts what was read of the list under way, and next is where it goes on.
+	// since is from when on the gateway under way is asked, zero before it is; listed counts what was read of its list, and next
+	// is where that goes on.
+	since  time.Time
 	listed int
 	next   gateway.Cursor
 }
@@ -100,6 +102,16 @@ const maxTransfers = 10_000_000
 func (s *Service) reconcileGateway(ctx context.Context, g gateway.Gateway) error {
 	if !g.Capabilities().List {
 		return s.reconcileUnlisted(ctx, g)
+	}
+	if s.progress.since.IsZero() {
+		last, err := s.lastSending(ctx, g.Name())
+		if err != nil {
+			return fmt.Errorf("find the last sending through gateway %s: %w", g.Name(), err)
+		}
+		if last.IsZero() { // a database without users has lost no payout
+			return nil
+		}
+		s.progress.since = last.Add(-ClocksApart)
 	}
 	for s.progress.listed < maxTransfers {
 		page, err := g.Transfers(ctx, s.progress.since, s.progress.next)

@@ -143,19 +143,23 @@ func (w wire) nameCurrency(a *answer) {
 // asking is when an instance began to ask the gateways what they have made, from when on, and how often they had lagged by then.
 type asking struct {
 	began time.Duration
-	since time.Time
+	since map[port.Name]time.Time
 	lags  int64
 }
 
 // beginsToAsk notes what an instance is about to ask the gateways for.
 func (m *market) beginsToAsk(on *instance) asking {
-	last, err := on.db.FirstUserAt(m.ctx)
-	newest, err2 := on.db.NewestSent(m.ctx, 1)
-	m.assert(datastoreReadable, err == nil && err2 == nil, "", "read when a payout was sent last: %v, %v", err, err2)
-	if len(newest) > 0 {
-		last = newest[0].SentAt
+	a := asking{began: m.now, since: map[port.Name]time.Time{}, lags: m.tally.faults[lag]}
+	for _, g := range on.gateways {
+		last, err := on.db.FirstUserAt(m.ctx)
+		newest, err2 := on.db.NewestSent(m.ctx, g.name, 1)
+		m.assert(datastoreReadable, err == nil && err2 == nil, "", "read when a payout was sent last: %v, %v", err, err2)
+		if len(newest) > 0 {
+			last = newest[0].SentAt
+		}
+		a.since[g.name] = last.Add(-clocksApart)
 	}
-	return asking{began: m.now, since: last.Add(-clocksApart), lags: m.tally.faults[lag]}
+	return a
 }
 
 // clocksApart is how much the service allows between its clocks and a gateway's.
@@ -167,11 +171,11 @@ func (m *market) checkListed(on *instance, a asking) {
 	isRestored := m.saved != nil && m.saved.restored
 	for _, f := range m.gateways.unmatchable {
 		made := m.start.Add(f.madeAt)
-		if !on.knows(f.at.name) || m.tally.faults[lag] != a.lags && !isRestored || a.began-f.madeAt <= maxLag || made.Before(a.since.Add(time.Second)) {
+		if !on.knows(f.at.name) || m.tally.faults[lag] != a.lags && !isRestored || a.began-f.madeAt <= maxLag || made.Before(a.since[f.at.name].Add(time.Second)) {
 			continue
 		}
 		m.assert(unmatchedListed, m.model.unmatched[f.listedAs()] != nil, f.reference,
-			"%s has listed what gateway %s made since %s, and transfer %s, made at %s, which no payout can be made of, is not listed as unmatched", on.name, f.at.name, a.since, f.id, made)
+			"%s has listed what gateway %s made since %s, and transfer %s, made at %s, which no payout can be made of, is not listed as unmatched", on.name, f.at.name, a.since[f.at.name], f.id, made)
 	}
 	list, err := on.payouts.UnmatchedTransfers(m.ctx)
 	m.assert(readsAgree, err == nil, "", "the unmatched transfers: %v", err)

@@ -83,7 +83,7 @@ func TestRead_FailureIsReturned(t *testing.T) {
 		"Summary":      func(ctx context.Context) error { _, err := db.Summary(ctx, "asha", "2026-11", "2026-10"); return err },
 		"ListSales":    func(ctx context.Context) error { _, _, err := db.ListSales(ctx, "asha", 0, 10); return err },
 		"Earnings":     func(ctx context.Context) error { _, err := db.Earnings(ctx, "asha", "2026-10", "2026-11"); return err },
-		"NewestSent":   func(ctx context.Context) error { _, err := db.NewestSent(ctx, 1); return err },
+		"NewestSent":   func(ctx context.Context) error { _, err := db.NewestSent(ctx, "", 1); return err },
 		"SentUnderWay": func(ctx context.Context) error { _, err := db.SentUnderWay(ctx, "sandbox"); return err },
 		"FirstUserAt":  func(ctx context.Context) error { _, err := db.FirstUserAt(ctx); return err },
 		"PayoutsByID":  func(ctx context.Context) error { _, err := db.PayoutsByID(ctx, []payout.ID{"x"}); return err },

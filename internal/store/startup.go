@@ -8,9 +8,9 @@ import (
 	"bursar/internal/payout"
 )
 
-// NewestSent lists the newest of the payouts that were sent, newest first, up to limit.
-func (db *DB) NewestSent(ctx context.Context, limit int) ([]payout.Payout, error) {
-	return db.payouts(ctx, selectPayouts+`WHERE p.sent_at IS NOT NULL ORDER BY p.id DESC LIMIT $1 + 0`, limit)
+// NewestSent lists the newest of the payouts that were sent through a gateway, or through any if at is empty, newest first, up to limit.
+func (db *DB) NewestSent(ctx context.Context, at gateway.Name, limit int) ([]payout.Payout, error) {
+	return db.payouts(ctx, selectPayouts+`WHERE p.sent_at IS NOT NULL AND (p.gateway = $1 OR $1 = '') ORDER BY p.id DESC LIMIT $2 + 0`, string(at), limit)
 }
 
 // FirstUserAt is when the first user registered; zero if there is none.

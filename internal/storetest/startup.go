@@ -16,14 +16,19 @@ func testNewestSent(_ *testing.T, b *bench) {
 		b.Helper()
 		first, err := b.db.FirstUserAt(b.ctx())
 		b.must(err)
-		list, err := b.db.NewestSent(b.ctx(), 2)
-		b.must(err)
-		var got []payout.ID
-		for _, p := range list {
-			got = append(got, p.ID)
+		if !first.Equal(at) {
+			b.Errorf("%s the first user came at %s, want %s", why, first, at)
 		}
-		if !first.Equal(at) || !slices.Equal(got, ids) {
-			b.Errorf("%s the first user came at %s, want %s; sent were %v, want %v", why, first, at, got, ids)
+		for through, ids := range map[gateway.Name][]payout.ID{"": ids, atGateway: ids, "another": nil} {
+			list, err := b.db.NewestSent(b.ctx(), through, 2)
+			b.must(err)
+			var got []payout.ID
+			for _, p := range list {
+				got = append(got, p.ID)
+			}
+			if !slices.Equal(got, ids) {
+				b.Errorf("%s, sent through %q were %v, want %v", why, through, got, ids)
+			}
 		}
 	}
 	want("without anybody", time.Time{})
