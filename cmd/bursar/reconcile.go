@@ -19,7 +19,7 @@ import (
 type reconcileCmd struct {
 	From      string `placeholder:"DAY" help:"First day; yesterday unless set."`
 	To        string `placeholder:"DAY" help:"Last day; yesterday unless set. Today is compared as far as it has come."`
-	Statement string `placeholder:"NAME" help:"Gateway whose statement is compared; the one that pays now unless set."`
+	Statement string `placeholder:"NAME" help:"Gateway whose statement is compared; the current one unless set."`
 	Again     bool   `help:"Read those days again too that were read whole before."`
 	JSON      bool   `help:"Print the result as JSON."`
 }

@@ -136,7 +136,7 @@ func (s *Service) recordSubmission(ctx context.Context, g gateway.Gateway, id ID
 			slog.String("payout_id", string(id)), slog.String("reason", a.ReasonCode), slog.String("detail", a.Reason))
 		return s.requeue(ctx, id, Submitting, a.RetryAfter)
 	default:
-		s.o.Logger.WarnContext(ctx, "gateway answer missing",
+		s.o.Logger.WarnContext(ctx, "whether the gateway took the order is unknown",
 			slog.String("payout_id", string(id)), slog.String("reason", a.ReasonCode), slog.String("detail", a.Reason))
 		return s.markUnknown(ctx, id, a.RetryAfter)
 	}
