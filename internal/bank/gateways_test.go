@@ -98,6 +98,24 @@ func TestStep_GatewayNotConfigured(t *testing.T) {
 	}
 }
 
+// TestBeneficiary_GatewayGone has the gateway that verified an account replaced by another one, whose name of it is stored then.
+func TestBeneficiary_GatewayGone(t *testing.T) {
+	h := newFixture(t, valid("Asha Desai", 100))
+	a := h.register(h.ashas())
+	h.mustStep()
+	other := &double{name: "another"}
+	h.router = gateway.Only(other)
+	h.open()
+	for range 2 {
+		if _, err := h.service.Beneficiary(t.Context(), a.Seller, a.ID, "another", h.asked(a.Seller)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := h.account(); got.Gateway != "another" || got.Beneficiary == "" || got.VerificationID != "" || got.Status != bank.StatusVerified || len(other.registered) != 1 {
+		t.Errorf("it is %+v, and was registered %d times", got, len(other.registered))
+	}
+}
+
 // TestGateway_ChangedByHand must be seen: the name would be taken for another gateway's.
 func TestGateway_ChangedByHand(t *testing.T) {
 	h := newFixture(t, valid("Asha Desai", 100))

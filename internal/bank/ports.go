@@ -79,9 +79,9 @@ type Tx interface {
 	RescheduleVerification(ctx context.Context, verificationID string, now time.Time) (bool, error)
 	// RecordDecision adds to the record of what admins decided.
 	RecordDecision(ctx context.Context, d decision.Decision) error
-	// SetBeneficiary records which gateway calls the account what, if it has no name at a gateway yet and is in the status
-	// that a has, and reports whether that was so.
-	SetBeneficiary(ctx context.Context, a Account) (bool, error)
+	// SetBeneficiary records which gateway calls the account what, if its name, gateway, verification and status are as they were seen,
+	// and reports whether that was so.
+	SetBeneficiary(ctx context.Context, seen, a Account) (bool, error)
 
 	// TakeThrottle counts one attempt against a bucket: its virtual time advances by cost from now or
 	// from where it is, whichever is later, if that leaves it no further than now+burst. It returns the

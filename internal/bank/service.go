@@ -158,8 +158,8 @@ func (s *Service) checkWasCurrent(ctx context.Context, a Account, entries []ledg
 	return nil
 }
 
-// beneficiaryOf is a gateway's name of a trusted account, which it registers there if need be. One name is
-// stored, the first gateway's: at another gateway the account is registered again each time, and gets the same name.
+// beneficiaryOf is a gateway's name of a trusted account, which it registers there if need be. One name is stored, with its gateway. At
+// another gateway the account is registered again each time, and gets the same name, unless the first one is not configured any more.
 func (s *Service) beneficiaryOf(ctx context.Context, a Account, g gateway.Gateway) (string, error) {
 	if a.Beneficiary != "" && a.Gateway == g.Name() {
 		return a.Beneficiary, nil
@@ -177,10 +177,19 @@ func (s *Service) beneficiaryOf(ctx context.Context, a Account, g gateway.Gatewa
 	if beneficiary == "" {
 		return "", fmt.Errorf("the gateway gave bank account %s no name", a.ID)
 	}
-	if a.Beneficiary != "" {
+	if _, err := s.o.Gateways.Named(a.Gateway); err == nil {
 		return beneficiary, nil
 	}
 	return s.nameAtGateway(ctx, a, g.Name(), beneficiary)
+}
+
+// namedAt is an account that is registered at a gateway under a name. What another gateway has verified of it is no longer asked for.
+func (a Account) namedAt(at gateway.Name, beneficiary string) Account {
+	if a.Gateway != at {
+		a.VerificationID = ""
+	}
+	a.Beneficiary, a.Gateway = beneficiary, at
+	return a
 }
 
 // trusted finds an account and its entries, and fails with [ledger.ErrTampered] if it is not what the service wrote.
@@ -208,14 +217,12 @@ func (s *Service) trusted(ctx context.Context, id ID) (Account, []ledger.Entry, 
 // nameAtGateway records what a gateway calls an account. Of two that do so at once, the first one's is kept. A name that an attacker
 // wrote by hand meanwhile is [ledger.ErrTampered].
 func (s *Service) nameAtGateway(ctx context.Context, a Account, at gateway.Name, beneficiary string) (string, error) {
-	was := a
-	a.Beneficiary, a.Gateway = beneficiary, at
-	named := false
+	is, named := a.namedAt(at, beneficiary), false
 	err := s.o.Store.InTx(ctx, func(tx Tx) (err error) {
-		if named, err = tx.SetBeneficiary(ctx, a); err != nil || !named {
+		if named, err = tx.SetBeneficiary(ctx, a, is); err != nil || !named {
 			return err
 		}
-		return record(ctx, tx, was, a, ledger.ActorGateway, s.o.Now())
+		return record(ctx, tx, a, is, ledger.ActorGateway, s.o.Now())
 	})
 	if err != nil || named {
 		return beneficiary, err

@@ -77,13 +77,6 @@ func (s *Service) Step(ctx context.Context, id ID) error {
 	if err != nil || seen.Status != StatusUnverified {
 		return err
 	}
-	if _, gone := s.o.Gateways.Named(seen.Gateway); seen.Gateway != "" && gone != nil {
-		again := seen.fromTheStart()
-		if saved, err := s.save(ctx, seen, &again, nil); err != nil || !saved {
-			return err
-		}
-		seen = again
-	}
 	v, err := s.ask(ctx, &seen)
 	switch refusal := fault.From(err); {
 	case err == nil:
@@ -101,29 +94,20 @@ func (s *Service) Step(ctx context.Context, id ID) error {
 	return errors.Join(err, saveErr)
 }
 
-// fromTheStart is an account whose verification begins again, at the current gateway: the one that had it is not configured any more.
-func (a Account) fromTheStart() Account {
-	a.Gateway, a.Beneficiary, a.VerificationID, a.Tries = "", "", "", 0
-	return a
-}
-
-// verifier is the gateway that verifies an account: the one that has it, or else the current one.
-func (s *Service) verifier(a Account) (gateway.Gateway, error) {
-	if a.Gateway != "" {
-		return s.o.Gateways.Named(a.Gateway)
+// verifier is the gateway that verifies an account: the one that has it, or the current one if none has it or that is not configured.
+func (s *Service) verifier(a Account) gateway.Gateway {
+	if g, err := s.o.Gateways.Named(a.Gateway); err == nil {
+		return g
 	}
-	return s.o.Gateways.Current(), nil
+	return s.o.Gateways.Current()
 }
 
-// ask starts the verification, or asks how it stands. The gateway has a name for the account then. Where it verifies
-// none, a person has to.
+// ask starts the verification, or asks how it stands. It registers the account at the gateway if need be. Where the gateway verifies
+// none, a person has to. A verification that began at a gateway that is not configured any more begins again.
 func (s *Service) ask(ctx context.Context, a *Account) (gateway.Verification, error) {
-	g, err := s.verifier(*a)
-	if err != nil {
-		return gateway.Verification{}, err
-	}
+	g := s.verifier(*a)
 	byHand := s.o.ByHand || !g.Capabilities().Verification
-	if a.VerificationID != "" && !byHand {
+	if a.Gateway == g.Name() && a.VerificationID != "" && !byHand {
 		v, err := g.Verification(ctx, a.request(), a.VerificationID)
 		if v.Outcome == gateway.OutcomeFault {
 			v.ID = "" // this one is over; the next try begins another
@@ -134,7 +118,7 @@ func (s *Service) ask(ctx context.Context, a *Account) (gateway.Verification, er
 	if err != nil {
 		return gateway.Verification{}, err
 	}
-	a.Beneficiary, a.Gateway = name, g.Name()
+	*a = a.namedAt(g.Name(), name)
 	if byHand {
 		return gateway.Verification{Outcome: gateway.OutcomeReview, NameScore: noScore, Reason: reasonManual}, nil
 	}

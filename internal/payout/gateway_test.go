@@ -333,6 +333,11 @@ func (g *paperGateway) list(since time.Time, after gateway.Cursor, wanted func(*
 	for ref, t := range g.transfers {
 		if !g.unlisting && !t.made.Before(since) && wanted(t) {
 			all = append(all, gateway.Transfer{Report: t.report(ref), Order: t.order})
+			if g.twofold {
+				second := *t
+				second.id += "_second"
+				all = append(all, gateway.Transfer{Report: second.report(ref), Order: t.order})
+			}
 		}
 	}
 	slices.SortFunc(all, func(a, b gateway.Transfer) int { return strings.Compare(b.GatewayID, a.GatewayID) })

@@ -15,7 +15,8 @@ import (
 func (s *Service) gatewayOf(p Payout) (gateway.Gateway, error) { return s.o.Gateways.Named(p.Gateway) }
 
 // lookUp asks for the transfer that a payout is known to have, or else for one under its reference. It fails with
-// [gateway.ErrNotOffered] where it has none that is known and the gateway finds nothing by reference.
+// [gateway.ErrNotOffered] where it has none that is known and the gateway finds nothing by reference, and with
+// [gateway.ErrManyTransfers], which it records as a discrepancy.
 func (s *Service) lookUp(ctx context.Context, p Payout) (gateway.Report, error) {
 	g, err := s.gatewayOf(p)
 	if err != nil {
@@ -28,7 +29,13 @@ func (s *Service) lookUp(ctx context.Context, p Payout) (gateway.Report, error) 
 	if !byReference {
 		return gateway.Report{}, gateway.ErrNotOffered
 	}
-	return g.Find(ctx, string(p.ID))
+	report, err := g.Find(ctx, string(p.ID))
+	if errors.Is(err, gateway.ErrManyTransfers) {
+		if noted := s.recordDiscrepancy(ctx, p.ID, err); noted != nil {
+			return report, noted
+		}
+	}
+	return report, err
 }
 
 // CodeNoGateway marks a payout that waits because its gateway is not configured.

@@ -16,18 +16,19 @@ const tamperedSeller = "the records of its seller were changed outside the servi
 // importTransfer recreates a payout that the database lost and the gateway has made. The money has left, so
 // it is reserved even if that makes the balance negative; later sales make up for it. But then the seller's unsent payouts may
 // pay the same money again, so they are marked.
-func (s *Service) importTransfer(ctx context.Context, g gateway.Gateway, id ID, t gateway.Transfer) error {
+// It reports whether it did; a transfer that can't be imported is recorded as unmatched.
+func (s *Service) importTransfer(ctx context.Context, g gateway.Gateway, id ID, t gateway.Transfer) (imported bool, err error) {
 	waiting, why, err := s.remake(ctx, g, id, t)
 	if isTampered(err) {
-		return s.recordUnmatched(ctx, g.Name(), t, tamperedSeller)
+		return false, s.recordUnmatched(ctx, g.Name(), t, tamperedSeller)
 	}
 	if err != nil {
-		return err
+		return false, err
 	}
 	if why != "" {
-		return s.recordUnmatched(ctx, g.Name(), t, why)
+		return false, s.recordUnmatched(ctx, g.Name(), t, why)
 	}
-	found, imported := waiting, false
+	found := waiting
 	err = s.o.Store.InTx(ctx, func(tx Tx) (err error) {
 		if imported, err = tx.ImportPayout(ctx, waiting); err != nil || !imported {
 			return err
@@ -54,16 +55,16 @@ func (s *Service) importTransfer(ctx context.Context, g gateway.Gateway, id ID, 
 		return s.markUnsent(ctx, tx, waiting.Seller, now)
 	})
 	if isTampered(err) { // no money of this seller moves, and the others go on
-		return s.recordUnmatched(ctx, g.Name(), t, tamperedSeller)
+		return false, s.recordUnmatched(ctx, g.Name(), t, tamperedSeller)
 	}
 	if err != nil || !imported {
-		return err
+		return false, err
 	}
 	s.o.StateChanged("", Waiting)
 	s.o.StateChanged(Waiting, Submitted)
 	s.o.Logger.WarnContext(ctx, "payout imported from gateway", slog.String("payout_id", string(id)))
 	s.applyFound(ctx, found, t.Report)
-	return nil
+	return true, nil
 }
 
 // markUnsent marks the seller's payouts that the gateway is not known to have: they may be of the money that an imported

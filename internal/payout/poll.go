@@ -67,7 +67,7 @@ func (s *Service) finalCheck(ctx context.Context, seen Payout) error {
 		due := s.nextPollAt(*p, now)
 		if notOffered { // nothing will ever be found
 			due = time.Time{}
-		} else if !errors.Is(err, gateway.ErrUnknownTransfer) {
+		} else if !errors.Is(err, gateway.ErrUnknownTransfer) && !errors.Is(err, gateway.ErrManyTransfers) {
 			due = now.Add(s.o.Jitter(backoff(p.Tries, pollBase, maxPollEnded)))
 		}
 		p.setNextPoll(seen, due)

@@ -51,9 +51,10 @@ type Store interface {
 	// TakenByStatement is what left our account at the payout's gateway for it, less what came back, as far as the gateway's statement
 	// was read and names the payout.
 	TakenByStatement(ctx context.Context, p Payout) (money.Amount, error)
-	// NewestSent lists the newest of the payouts that were sent through a gateway, or through any if at is empty, newest first,
-	// up to limit.
+	// NewestSent lists the newest of the payouts that were sent through a gateway, newest first, up to limit.
 	NewestSent(ctx context.Context, at gateway.Name, limit int) ([]Payout, error)
+	// LastSent lists the newest payout that was sent through any gateway, if there is one.
+	LastSent(ctx context.Context) ([]Payout, error)
 	// FirstUserAt is when the first user registered; zero if there is none.
 	FirstUserAt(ctx context.Context) (time.Time, error)
 	// PayoutsByID finds those of ids that there are.

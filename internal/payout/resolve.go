@@ -51,11 +51,6 @@ func (s *Service) resolve(ctx context.Context, g gateway.Gateway, p Payout) erro
 		}
 		return s.resend(ctx, g, p)
 	}
-	if errors.Is(err, gateway.ErrManyTransfers) {
-		if noted := s.recordDiscrepancy(ctx, p.ID, err); noted != nil {
-			return noted
-		}
-	}
 	if errors.Is(err, gateway.ErrNotOffered) {
 		return s.retryOrReview(ctx, g, p, p.Tries+1, 0)
 	}

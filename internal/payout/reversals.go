@@ -47,9 +47,9 @@ func (s *Service) pollReversalsAt(ctx context.Context, g gateway.Gateway, since 
 		if err != nil || page.Next == "" {
 			return rescheduled, err
 		}
-		after, listed = page.Next, listed+len(page.Transfers)
+		after, listed = page.Next, listed+max(1, len(page.Transfers))
 	}
-	return rescheduled, nil
+	return rescheduled, fmt.Errorf("gateway %s lists more than %d transfers that came back since %s", g.Name(), maxTransfers, since)
 }
 
 // reversalsReach is how old a transfer may be that is listed. A bank returns money by the third working day

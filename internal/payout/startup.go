@@ -21,10 +21,11 @@ import (
 func (s *Service) ReconcileStartup(ctx context.Context) error {
 	s.progress.Lock()
 	defer s.progress.Unlock()
-	if len(s.progress.done) == 0 && s.progress.since.IsZero() { // once
+	if !s.progress.warned {
 		if err := s.warnIfUnasked(ctx); err != nil {
 			return err
 		}
+		s.progress.warned = true
 	}
 	for _, g := range s.o.Gateways.All() {
 		if slices.Contains(s.progress.done, g.Name()) {
@@ -41,9 +42,9 @@ func (s *Service) ReconcileStartup(ctx context.Context) error {
 	return nil
 }
 
-// lastSending is when the newest payout was sent through a gateway that is as the service wrote it. A later time that was written by
-// hand would hide what was paid before it. Where no such payout is among the newest, it is when the first user registered; zero
-// without users. What was sent through another gateway does not count: this one may not have been configured since.
+// lastSending returns when the newest untampered payout was sent through a gateway: a later time that was written by hand would hide
+// what was paid before it. Without such a payout it returns when the first user registered, and zero without users. What was sent
+// through another gateway does not count, because this one may not have been configured since.
 func (s *Service) lastSending(ctx context.Context, at gateway.Name) (time.Time, error) {
 	newest, err := s.o.Store.NewestSent(ctx, at, maxDistrusted)
 	if err != nil {
@@ -60,7 +61,7 @@ func (s *Service) lastSending(ctx context.Context, at gateway.Name) (time.Time, 
 // warnIfUnasked logs that the gateway of the last payout that was sent is not configured: a start after a restore does not learn
 // then what that gateway has made since the backup.
 func (s *Service) warnIfUnasked(ctx context.Context) error {
-	newest, err := s.o.Store.NewestSent(ctx, "", 1)
+	newest, err := s.o.Store.LastSent(ctx)
 	if err != nil {
 		return fmt.Errorf("find the last sending: %w", err)
 	}
@@ -82,6 +83,7 @@ func (s *Service) StartupReconciled() bool { return s.startupReconciled.Load() }
 // startupProgress is how far a ReconcileStartup has come.
 type startupProgress struct {
 	sync.Mutex
+	warned bool // of a gateway that is not asked
 	// done are the gateways that have told all.
 	done []gateway.Name
 	// since is from when on the gateway under way is asked, zero before it is; listed counts what was read of its list, and next
@@ -91,11 +93,11 @@ type startupProgress struct {
 	next   gateway.Cursor
 }
 
-// ClocksApart is how far a gateway's clock may be from ours. What was sent after the ledger was saved was made after the last sending
-// in it, by one clock; so each start lists as much again before it.
+// ClocksApart is how far a gateway's clock, or another instance's, may differ from ours. A start lists transfers from that long before
+// the last sending, so that a slow clock hides none.
 const ClocksApart = 10 * time.Minute
 
-// maxTransfers bounds a list that a broken gateway never ends.
+// maxTransfers bounds a list that a broken gateway never ends. A page without transfers counts as one.
 const maxTransfers = 10_000_000
 
 // reconcileGateway imports and applies what one gateway has.
@@ -121,7 +123,7 @@ func (s *Service) reconcileGateway(ctx context.Context, g gateway.Gateway) error
 		if err := s.reconcilePage(ctx, g, page.Transfers); err != nil {
 			return err
 		}
-		s.progress.listed, s.progress.next = s.progress.listed+len(page.Transfers), page.Next
+		s.progress.listed, s.progress.next = s.progress.listed+max(1, len(page.Transfers)), page.Next
 		if page.Next == "" {
 			s.o.Logger.InfoContext(ctx, "startup reconciliation listed transfers", slog.String("gateway", string(g.Name())),
 				slog.Time("since", s.progress.since), slog.Int("transfers", s.progress.listed))
@@ -153,7 +155,7 @@ func (s *Service) reconcileTransfer(ctx context.Context, g gateway.Gateway, id I
 	p, isKnown := known[id]
 	switch {
 	case !isKnown:
-		return s.importTransfer(ctx, g, id, t)
+		return s.reconcileUnknown(ctx, g, id, known, t)
 	case p.Gateway != g.Name():
 		return s.recordUnmatched(ctx, g.Name(), t, "the payout is at another gateway")
 	case p.State == Waiting:
@@ -179,6 +181,27 @@ func (s *Service) reconcileTransfer(ctx context.Context, g gateway.Gateway, id I
 		_, err := s.rescheduleIfChanged(ctx, p, t.Report)
 		return err
 	}
+}
+
+// reconcileUnknown imports a transfer whose payout was not known when its page was read. The payout is known from then on: what else the
+// page has under its reference is another transfer.
+func (s *Service) reconcileUnknown(ctx context.Context, g gateway.Gateway, id ID, known map[ID]Payout, t gateway.Transfer) error {
+	imported, err := s.importTransfer(ctx, g, id, t)
+	if err != nil {
+		return err
+	}
+	p, err := s.o.Store.Payout(ctx, id)
+	if errors.Is(err, ErrNotFound) { // it is listed as unmatched
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	known[id] = p
+	if imported {
+		return nil
+	}
+	return s.reconcileTransfer(ctx, g, id, known, t) // another instance has imported one meanwhile
 }
 
 // rescheduleIfChanged makes the next step of a payout due now if the gateway reports a change, and reports

@@ -58,6 +58,32 @@ func (s *story) stateOf(id payout.ID) payout.State {
 	return p.State
 }
 
+// TestReconcileStartup_TwoTransfersOnAPage has the gateway list two transfers of a payout that the database has lost. One is imported,
+// and the other put before a person.
+func TestReconcileStartup_TwoTransfersOnAPage(t *testing.T) {
+	s := newStory(t)
+	saved := s.save()
+	lost := s.request("usr_b", 60_000)
+	s.later(windowOver)
+	s.gateway.twofold = true
+	s.putBack(t, saved)
+	s.reconcileStartup()
+	p, err := s.db.Payout(t.Context(), lost.ID)
+	a, err2 := s.payouts.Attention(t.Context())
+	if err := errors.Join(err, err2); err != nil {
+		t.Fatal(err)
+	}
+	var others []string
+	for _, u := range a.UnmatchedTransfers {
+		if u.Transfer.Reference == string(lost.ID) {
+			others = append(others, u.Transfer.GatewayID)
+		}
+	}
+	if len(others) != 1 || others[0] == p.GatewayID {
+		t.Errorf("the payout has transfer %q, and these of its transfers are unmatched: %v", p.GatewayID, others)
+	}
+}
+
 func TestReconcileStartup_GatewaySilent_NothingSent(t *testing.T) {
 	s := newStory(t)
 	saved := s.save()

@@ -788,6 +788,40 @@ func TestPoll_TwoTransfers_RecordsDiscrepancy(t *testing.T) {
 	s.wantAvailable(afterReserve)
 }
 
+// TestFinalCheck_TwoTransfers_RecordsDiscrepancy refunds a payout in review. The gateway has two transfers under its reference after all.
+func TestFinalCheck_TwoTransfers_RecordsDiscrepancy(t *testing.T) {
+	s := newReviewStory(t)
+	s.now = s.now.Add(lease + gracePeriod)
+	if _, err := s.payouts.RefundToBalance(t.Context(), ada, s.id); err != nil {
+		t.Fatal(err)
+	}
+	s.gateway.twofold = true
+	s.later(time.Hour)
+	if p := s.wantState(payout.Failed); !strings.Contains(p.Discrepancy, gateway.ErrManyTransfers.Error()) {
+		t.Errorf("discrepancy %q", p.Discrepancy)
+	}
+	for range 12 {
+		s.later(24 * time.Hour)
+	}
+	if p := s.payout(); !p.DueAt.IsZero() {
+		t.Errorf("it is still asked about, next in %s", p.DueAt.Sub(s.now))
+	}
+}
+
+// TestSubmit_TwoTransfers_IsNotSent has a payout wait that the gateway turned away, and then have two transfers at the gateway.
+func TestSubmit_TwoTransfers_IsNotSent(t *testing.T) {
+	s := newStory(t)
+	s.gateway.mood = closed
+	s.later(windowOver)
+	s.gateway.mood, s.gateway.twofold = fair, true
+	sent := s.gateway.sent
+	s.later(time.Hour)
+	if p := s.wantState(payout.Waiting); !strings.Contains(p.Discrepancy, gateway.ErrManyTransfers.Error()) || s.gateway.sent != sent {
+		t.Errorf("discrepancy %q, sent %d times more", p.Discrepancy, s.gateway.sent-sent)
+	}
+	s.wantAvailable(afterReserve)
+}
+
 func TestSubmit_RepeatedlyNotTaken_WaitsLonger(t *testing.T) {
 	s := newStory(t)
 	s.gateway.mood = closed

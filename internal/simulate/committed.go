@@ -500,22 +500,24 @@ func (m *market) wasRecovered(a bank.Account) {
 	m.assert(verifiedIsTrue, a.Status == bank.StatusUnverified, a.Seller, "bank account %s, which was lost and found again, is %s", a.ID, a.Status)
 }
 
-func (m *market) wasRegisteredAtGateway(id bank.ID, at port.Name, beneficiary string) {
-	a := m.model.accounts[id]
+// wasRegisteredAtGateway notes what a gateway calls an account. Another gateway's name is replaced only where that is not configured, and
+// what it has verified is not asked of this one.
+func (m *market) wasRegisteredAtGateway(on *instance, before, is bank.Account) {
+	a := m.model.accounts[is.ID]
 	if a == nil {
 		return
 	}
-	a.beneficiary, a.at = beneficiary, at
-	number, err := m.gateways.named(at).numberOf(beneficiary)
-	m.assert(onlyRightAccount, err == nil && (a.number == "" || number == a.number), a.seller, "bank account %s is %s at the gateway, which is another account (error %v)", id, beneficiary, err)
+	a.beneficiary, a.at = is.Beneficiary, is.Gateway
+	number, err := m.gateways.named(is.Gateway).numberOf(is.Beneficiary)
+	m.assert(onlyRightAccount, err == nil && (a.number == "" || number == a.number), a.seller, "bank account %s is %s at the gateway, which is another account (error %v)", is.ID, is.Beneficiary, err)
+	m.assert(verificationsFollowed, before.Gateway == "" || !on.knows(before.Gateway) && is.VerificationID == "", a.seller,
+		"bank account %s was %q at %q, and is %q at %q, verified as %q", is.ID, before.Beneficiary, before.Gateway, is.Beneficiary, is.Gateway, is.VerificationID)
 }
 
 func (m *market) wasVerified(on *instance, before, a bank.Account) {
 	known := m.model.accounts[a.ID]
-	if m.beginsAgain(on, before, a) {
-		known.beneficiary, known.at = "", ""
-		return
-	}
+	m.assert(verificationsFollowed, a.Gateway == before.Gateway && a.Beneficiary == before.Beneficiary, a.Seller,
+		"bank account %s was %q at %q, and is %q at %q", a.ID, before.Beneficiary, before.Gateway, a.Beneficiary, a.Gateway)
 	m.assert(verifiedIsTrue, before.Status == known.status && m.model.sellers[known.seller].current == a.ID, known.seller,
 		"bank account %s went from %s to %s; it was %s, and its seller has %s", a.ID, before.Status, a.Status, known.status, m.model.sellers[known.seller].current)
 	if known.status != a.Status {

@@ -135,8 +135,17 @@ func (p *probes) accounts(on *instance, tx bank.Tx) error {
 			saved, err := tx.SaveVerification(m.ctx, seen, is)
 			p.refused("a decision about an account that is not as it was seen", string(id), saved, err)
 		}
-		named, err := tx.SetBeneficiary(m.ctx, is)
-		p.refused("a second beneficiary", string(id), named, err)
+		for _, change := range []func(a *bank.Account){
+			func(a *bank.Account) { a.Status = "another" },
+			func(a *bank.Account) { a.VerificationID += "x" },
+			func(a *bank.Account) { a.Beneficiary = "" },
+			func(a *bank.Account) { a.Gateway = "" },
+		} {
+			seen = is
+			change(&seen)
+			named, err := tx.SetBeneficiary(m.ctx, seen, is)
+			p.refused("a second beneficiary", string(id), named, err)
+		}
 	}
 	return nil
 }

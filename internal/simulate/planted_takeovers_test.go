@@ -63,7 +63,7 @@ var takeoverBugs = []planted{
 		{inStore, "WHERE id = $1 AND status = $2 AND beneficiary = $12 AND is_current = 1", "WHERE id = $1 AND $2 <> '' AND beneficiary = $12 AND is_current = 1"},
 	}},
 	{"a beneficiary takes another one's place", []edit{
-		{inStore, "WHERE id = $1 AND beneficiary = '' AND status = $3", "WHERE id = $1 AND status = $3"},
+		{inStore, "WHERE id = $1 AND beneficiary = $5 AND gateway = $6 AND verification_id = $7 AND status = $8", "WHERE id = $1 AND $5 <> $6 AND verification_id = $7 AND status = $8"},
 	}},
 	{"any user ends a session", []edit{
 		{inStore, "WHERE id = $2 AND user_id = $1 AND ended_at IS NULL", "WHERE id = $2 AND $1 <> '' AND ended_at IS NULL"},
@@ -91,7 +91,7 @@ var takeoverBugs = []planted{
 		{inStore, "COALESCE(SUM(debit - credit), 0) AS BIGINT) FROM statement_lines WHERE gateway = $1 AND missing = 0 AND id IN (", "COALESCE(SUM(debit), 0) AS BIGINT) FROM statement_lines WHERE gateway = $1 AND missing = 0 AND id IN ("},
 	}},
 	{"the statement is asked for lines by the transfer alone", []edit{
-		{inStore, "SELECT id FROM statement_lines WHERE payout_id <> '' AND payout_id = $2\n\t\tUNION SELECT id", "SELECT id FROM statement_lines WHERE payout_id = '' AND payout_id = $2\n\t\tUNION SELECT id"},
+		{inStore, "WHERE gateway = $1 AND payout_id <> '' AND payout_id = $2\n\t\tUNION SELECT id", "WHERE gateway = $1 AND payout_id = '' AND payout_id = $2\n\t\tUNION SELECT id"},
 	}},
 	{"a transfer under another reference is matched", []edit{
 		{inPayout, "case r.Reference != string(p.ID):", "case r.Reference == \"\":"},

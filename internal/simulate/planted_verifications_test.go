@@ -12,10 +12,13 @@ var verificationBugs = []planted{
 		{inBank, "v.Outcome == gateway.OutcomePending && age < timeout", "v.Outcome == gateway.OutcomePending && age < 1000*timeout"},
 	}},
 	{"a verification waits for a gateway that is not configured", []edit{
-		{inBank, "seen.Gateway != \"\" && gone != nil", "seen.Gateway != \"\" && gone != nil && s.o.ByHand"},
+		{inBank, "	g := s.verifier(*a)\n", "	g := s.verifier(*a)\n	if a.Gateway != \"\" && a.Gateway != g.Name() {\n		return gateway.Verification{}, gateway.ErrNotConfigured\n	}\n"},
 	}},
 	{"a verification goes on at a gateway that did not begin it", []edit{
-		{inBank, "a.Gateway, a.Beneficiary, a.VerificationID, a.Tries = \"\", \"\", \"\", 0", "a.Gateway, a.Beneficiary, a.Tries = \"\", \"\", 0"},
+		{inBank, "a.Gateway == g.Name() && a.VerificationID != \"\" && !byHand", "a.VerificationID != \"\" && !byHand"},
+	}},
+	{"the name at another gateway takes the place of the first", []edit{
+		{inBank, "if _, err := s.o.Gateways.Named(a.Gateway); err == nil {\n\t\treturn beneficiary, nil", "if _, err := s.o.Gateways.Named(a.Gateway); err == nil && a.Gateway == \"\" {\n\t\treturn beneficiary, nil"},
 	}},
 	{"a bank account that is rejected at the moment of sending is paid", []edit{
 		{inPayout, "if account.Status != bank.StatusVerified {\n\t\treturn bank.ErrNotAccepted", "if account.Status == \"\" {\n\t\treturn bank.ErrNotAccepted"},

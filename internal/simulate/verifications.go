@@ -8,7 +8,6 @@ import (
 
 	"bursar/internal/bank"
 	"bursar/internal/gateway/razorpayx"
-	"bursar/internal/ledger"
 )
 
 // How long a verification is followed, and how often the gateway is asked. The figures are the model's own.
@@ -51,22 +50,6 @@ func (g *gateway) pendingVerdict(id string) {
 	if d := one(m, []time.Duration{10 * time.Minute, 6 * time.Hour, 72 * time.Hour, 0}); d > 0 {
 		g.pendingUntil[id] = m.now + d
 	}
-}
-
-// beginsAgain reports whether an account left the gateway that was verifying it, and holds that against the gateways that the
-// instance is configured with: it stays at one that is, and leaves one that is not before that is asked for anything.
-func (m *market) beginsAgain(on *instance, before, a bank.Account) bool {
-	if before.Gateway == "" || m.current.name == admin || on.knows(before.Gateway) {
-		m.assert(verificationsFollowed, a.Gateway == before.Gateway && a.Beneficiary == before.Beneficiary, a.Seller,
-			"bank account %s was %q at %q, and is %q at %q", a.ID, before.Beneficiary, before.Gateway, a.Beneficiary, a.Gateway)
-		return false
-	}
-	again := before
-	again.Gateway, again.Beneficiary, again.VerificationID, again.Tries = "", "", "", 0
-	_, differs := ledger.Differs(again, a)
-	m.assert(verificationsFollowed, !differs && a.Status == bank.StatusUnverified, a.Seller,
-		"the verification of bank account %s has to begin again without gateway %s: %+v", a.ID, before.Gateway, a)
-	return true
 }
 
 // checkVerification holds what is written of a verification against what the gateway has just said of it.

@@ -509,13 +509,13 @@ func (t bankTx) SaveVerification(ctx context.Context, before, a bank.Account) (b
 	return saved, err
 }
 
-func (t bankTx) SetBeneficiary(ctx context.Context, a bank.Account) (bool, error) {
+func (t bankTx) SetBeneficiary(ctx context.Context, before, a bank.Account) (bool, error) {
 	if err := t.seen.fails(); err != nil {
 		return false, err
 	}
-	named, err := t.Tx.SetBeneficiary(ctx, a)
+	named, err := t.Tx.SetBeneficiary(ctx, before, a)
 	if named {
-		t.seen.note(func() { t.seen.m.wasRegisteredAtGateway(a.ID, a.Gateway, a.Beneficiary) })
+		t.seen.note(func() { t.seen.m.wasRegisteredAtGateway(t.seen.on, before, a) })
 	}
 	return named, err
 }

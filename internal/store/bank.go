@@ -118,14 +118,13 @@ func (tx *Tx) SaveVerification(ctx context.Context, seen, a bank.Account) (bool,
 		return false, err
 	}
 	return tx.execOne(ctx, `UPDATE bank_accounts SET mac = $17, status = $3, reason = $4, registered_name = $5, name_score = $6,
-		verification_id = $7, tries = $8, verified_at = $9, beneficiary = $18, gateway = $19,
+		verification_id = $7, tries = $8, verified_at = $9,
 		due_at = CASE WHEN CAST($10 AS BIGINT) IS NOT NULL AND due_at < $11 THEN due_at ELSE CAST($10 AS BIGINT) END
 		WHERE id = $1 AND status = $2 AND beneficiary = $12 AND is_current = 1
-		AND gateway = $20 AND reason = $13 AND registered_name = $14 AND name_score = $15 AND verification_id = $16`,
+		AND gateway = $18 AND reason = $13 AND registered_name = $14 AND name_score = $15 AND verification_id = $16`,
 		string(a.ID), string(seen.Status), string(a.Status), a.Reason, a.RegisteredName, a.NameScore,
 		a.VerificationID, a.Tries, nullMicros(a.VerifiedAt), nullMicros(a.DueAt), nullMicros(seen.DueAt),
-		seen.Beneficiary, seen.Reason, seen.RegisteredName, seen.NameScore, seen.VerificationID, mac, a.Beneficiary, string(a.Gateway),
-		string(seen.Gateway))
+		seen.Beneficiary, seen.Reason, seen.RegisteredName, seen.NameScore, seen.VerificationID, mac, string(seen.Gateway))
 }
 
 // RescheduleVerification makes the next step of a verification due now, if it is under way.
@@ -143,8 +142,9 @@ func (tx *Tx) HasVerifiedAccount(ctx context.Context, seller string) (bool, erro
 	return newest == ledger.BankAccountVerified, err
 }
 
-// SetBeneficiary records what the gateway calls the account, if it has no name there yet and is as far as it was seen.
-func (tx *Tx) SetBeneficiary(ctx context.Context, a bank.Account) (bool, error) {
-	return tx.execOne(ctx, `UPDATE bank_accounts SET beneficiary = $2, gateway = $4 WHERE id = $1 AND beneficiary = '' AND status = $3`,
-		string(a.ID), a.Beneficiary, string(a.Status), string(a.Gateway))
+// SetBeneficiary records what a gateway calls the account, if its name, gateway, verification and status are as they were seen.
+func (tx *Tx) SetBeneficiary(ctx context.Context, seen, a bank.Account) (bool, error) {
+	return tx.execOne(ctx, `UPDATE bank_accounts SET beneficiary = $2, gateway = $3, verification_id = $4
+		WHERE id = $1 AND beneficiary = $5 AND gateway = $6 AND verification_id = $7 AND status = $8`,
+		string(a.ID), a.Beneficiary, string(a.Gateway), a.VerificationID, seen.Beneficiary, string(seen.Gateway), seen.VerificationID, string(seen.Status))
 }

@@ -47,6 +47,7 @@ var homePlans = []plan{
 	{"what failed", failedSince, `1`, []string{"payouts_ended (status=?"}, []string{"payouts_ended"}},
 	{"the oldest payout under way", oldestOpen, `1000`, []string{"payouts_due (due_at<?)"}, []string{"payouts_due"}},
 	{"unmatched transfers", openUnmatchedTransfers, `100`, []string{"unmatched_transfers_open"}, []string{"unmatched_transfers_open"}},
+	{"the newest payouts sent through a gateway", newestSent, `'razorpayx', 20`, []string{"payouts_sent (gateway=?)"}, []string{"payouts_sent"}},
 	{"accounts in review", accountsInReview, `100`, []string{"bank_accounts_in_review"}, []string{"bank_accounts_in_review"}},
 	{"a seller's sales", salesPage, `'asha', 20, 0`, []string{"sales_of_seller (seller_id=?)"}, []string{"Index Scan Backward using sales_of_seller"}},
 	{

@@ -281,7 +281,7 @@ func (l *postgresLine) hangUp() {
 }
 
 // postgresWriter runs each closure in a transaction of its own. READ COMMITTED is enough, because every
-// change is a conditional statement or follows a lock, and locks are taken in one order, with two exceptions (ARCHITECTURE.md).
+// change is a conditional statement or follows a lock, and locks are taken in one order, with three exceptions (ARCHITECTURE.md).
 type postgresWriter struct {
 	pool   postgresPool
 	signer *signer

@@ -133,8 +133,8 @@ func (s reconcileStore) LinesAbout(ctx context.Context, payouts []payout.ID, tra
 }
 
 const takenByStatement = `SELECT CAST(COALESCE(SUM(debit - credit), 0) AS BIGINT) FROM statement_lines
-	WHERE gateway = $1 AND missing = 0 AND id IN (SELECT id FROM statement_lines WHERE payout_id <> '' AND payout_id = $2
-		UNION SELECT id FROM statement_lines WHERE transfer_id <> '' AND transfer_id = $3)`
+	WHERE gateway = $1 AND missing = 0 AND id IN (SELECT id FROM statement_lines WHERE gateway = $1 AND payout_id <> '' AND payout_id = $2
+		UNION SELECT id FROM statement_lines WHERE gateway = $1 AND transfer_id <> '' AND transfer_id = $3)`
 
 // TakenByStatement is what the lines that name a payout took from our account at its gateway, less what they put back.
 func (db *DB) TakenByStatement(ctx context.Context, p payout.Payout) (taken money.Amount, err error) {

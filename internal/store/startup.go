@@ -8,9 +8,16 @@ import (
 	"bursar/internal/payout"
 )
 
-// NewestSent lists the newest of the payouts that were sent through a gateway, or through any if at is empty, newest first, up to limit.
+var newestSent = selectPayouts + `WHERE p.gateway = $1 AND p.sent_at IS NOT NULL ORDER BY p.id DESC LIMIT $2 + 0`
+
+// NewestSent lists the newest of the payouts that were sent through a gateway, newest first, up to limit.
 func (db *DB) NewestSent(ctx context.Context, at gateway.Name, limit int) ([]payout.Payout, error) {
-	return db.payouts(ctx, selectPayouts+`WHERE p.sent_at IS NOT NULL AND (p.gateway = $1 OR $1 = '') ORDER BY p.id DESC LIMIT $2 + 0`, string(at), limit)
+	return db.payouts(ctx, newestSent, string(at), limit)
+}
+
+// LastSent lists the newest payout that was sent through any gateway, if there is one.
+func (db *DB) LastSent(ctx context.Context) ([]payout.Payout, error) {
+	return db.payouts(ctx, selectPayouts+`WHERE p.sent_at IS NOT NULL ORDER BY p.id DESC LIMIT 1`)
 }
 
 // FirstUserAt is when the first user registered; zero if there is none.

@@ -40,10 +40,11 @@ func (b *bench) nameAtGatewayAs(status bank.Status, id bank.ID, name string, wan
 	b.Helper()
 	was, err := b.db.BankAccountByID(b.ctx(), id)
 	b.must(err)
-	is := was
+	is, seen := was, was
 	is.Beneficiary, is.Gateway, is.Status = name, atGateway, status
+	seen.Beneficiary, seen.Gateway, seen.Status = "", "", status
 	b.update(func(tx *store.Tx) error {
-		named, err := tx.SetBeneficiary(b.ctx(), is)
+		named, err := tx.SetBeneficiary(b.ctx(), seen, is)
 		if named != want {
 			b.Errorf("%s was recorded: %t, want %t", name, named, want)
 		}
@@ -86,6 +87,24 @@ func testBankAccounts(_ *testing.T, b *bench) {
 	b.nameAtGatewayAs(bank.StatusRejected, "bka_usr_a", "fa_early", false)
 	b.nameAtGateway("bka_usr_a", "fa_first", true)
 	b.nameAtGateway("bka_usr_a", "fa_late", false) // it has a name already
+	is, err := b.db.BankAccountByID(b.ctx(), "bka_usr_a")
+	b.must(err)
+	for name, change := range map[string]func(*bank.Account){
+		"another name":         func(a *bank.Account) { a.Beneficiary = "fa_other" },
+		"another gateway":      func(a *bank.Account) { a.Gateway = "another" },
+		"another verification": func(a *bank.Account) { a.VerificationID = "fav_other" },
+		"another status":       func(a *bank.Account) { a.Status = bank.StatusRejected },
+	} {
+		seen, next := is, is
+		change(&seen)
+		next.Beneficiary, next.Gateway = "fa_next", "next"
+		b.update(func(tx *store.Tx) error {
+			if named, err := tx.SetBeneficiary(b.ctx(), seen, next); named || err != nil {
+				b.Errorf("an account that was seen with %s is named: %t, %v", name, named, err)
+			}
+			return nil
+		})
+	}
 	first, err = b.db.BankAccountByID(b.ctx(), "bka_usr_a")
 	if err != nil || first.Beneficiary != "fa_first" {
 		b.Errorf("the beneficiary became %q, %v", first.Beneficiary, err)

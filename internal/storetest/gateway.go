@@ -84,6 +84,12 @@ func testGateways(_ *testing.T, b *bench) {
 	named.Payout, named.Transfer, named.Credit = "pyt_9", "", 2
 	b.must(ours.KeepLines(b.ctx(), []reconcile.Line{named}, day.ReadAt))
 	b.wantTaken(payout.Payout{ID: "pyt_9", Gateway: atGateway}, 5)
+	// Another gateway's line that names the payout has the id of a line of ours that is about another one.
+	others := line("txn_3", 3*time.Hour, 9)
+	others.Payout, others.Transfer = "pyt_9", ""
+	b.must(theirs.KeepLines(b.ctx(), []reconcile.Line{others}, day.ReadAt))
+	b.must(ours.KeepLines(b.ctx(), []reconcile.Line{line("txn_3", 3*time.Hour, 9)}, day.ReadAt))
+	b.wantTaken(payout.Payout{ID: "pyt_9", Gateway: atGateway}, 5)
 	b.must(ours.MissLines(b.ctx(), day.From, day.To, day.ReadAt.Add(time.Hour)))
 	b.wantTaken(payout.Payout{ID: "pyt_9", Gateway: atGateway, GatewayID: "pout_txn_1"}, 0)
 }

@@ -142,7 +142,7 @@ CREATE TABLE entries (
   at         BIGINT NOT NULL,
   type       TEXT NOT NULL,
   subject    TEXT NOT NULL, -- id of the sale, payout, bank account or other thing that it is about
-  actor      TEXT NOT NULL, -- user:…, issuer:URL, key:…, admin:…, system or gateway:NAME
+  actor      TEXT NOT NULL, -- user:…, issuer:URL, key:…, admin:…, operator:…, marketplace, system or gateway
   data       TEXT NOT NULL, -- JSON: what it says of its subject
   -- What it adds to each account; the sum is zero.
   pending    BIGINT NOT NULL DEFAULT 0,
@@ -336,6 +336,9 @@ CREATE INDEX payouts_history ON payouts (seller_id, status, id);
 CREATE INDEX payouts_due ON payouts (due_at) WHERE due_at IS NOT NULL;
 -- For an admin's look at what is rare; processing and completed are found quickly from the newest end.
 CREATE INDEX payouts_ended ON payouts (status, id) WHERE status IN ('failed', 'cancelled');
+
+-- For a start, which asks each gateway what it has made since the last payout that was sent through it.
+CREATE INDEX payouts_sent ON payouts (gateway, id) WHERE sent_at IS NOT NULL;
 
 -- What operators keep an eye on is rare, so that these indexes hold next to nothing.
 CREATE INDEX payouts_unclear ON payouts (state) WHERE state IN ('unknown', 'manual_review');
