@@ -55,6 +55,9 @@ type Posting struct {
 // Entry is one line of an owner's journal. It is never changed.
 type Entry struct {
 	Posting
+	// DataDigest is the hash of the data where that is not at hand, as in a statement. An entry that was read from a database has none:
+	// nobody could tell what it stands for.
+	DataDigest Hash
 	// Number counts the owner's entries: 1, 2, 3 … without a gap.
 	Number int64
 	// After is the owner's totals after it.
@@ -89,13 +92,10 @@ func (e Entry) appendText(b []byte) []byte {
 	return e.After.AppendText(b)
 }
 
-// erased is how data begins whose text was erased. The digest that follows keeps the chain whole.
-const erased = `{"erased":"`
-
-// Digest is the hash of the data. Where the data was erased, it is the hash of what stood there before.
+// Digest is the hash of the data.
 func (e Entry) Digest() Hash {
-	if rest, isErased := strings.CutPrefix(e.Data, erased); isErased {
-		return Hash(strings.TrimSuffix(rest, `"}`))
+	if e.DataDigest != "" {
+		return e.DataDigest
 	}
 	return HashOf(e.Data)
 }

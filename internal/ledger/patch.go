@@ -4,7 +4,6 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -19,7 +18,7 @@ import (
 // to look next, or belong to other rows. With `journal:"name,hash"` the data tells the SHA-256 of a text.
 
 // Patch is the data of an entry that takes a projection from one value to another: a JSON object of the recorded
-// fields that differ, with a random salt, so that what was erased can't be guessed from its digest. more is further
+// fields that differ, with a random salt, so that the data can't be guessed from its digest. more is further
 // facts that are no part of the row, given as name and value in turn.
 func Patch[R any](from, to R, more ...any) (string, error) {
 	var buffer [512]byte
@@ -79,9 +78,6 @@ func Apply[R any](data string, to *R) error {
 	var patch map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(data), &patch); err != nil {
 		return fmt.Errorf("read an entry's data: %w", err)
-	}
-	if _, isErased := patch["erased"]; isErased { // nobody could tell what it changed
-		return errors.New("the data was erased")
 	}
 	v := reflect.ValueOf(to).Elem()
 	for _, f := range recorded(v.Type()) {

@@ -242,19 +242,6 @@ func TestFacts_AreNoPartOfTheRow(t *testing.T) {
 	}
 }
 
-// TestApply_ErasedData fails, because nobody can tell what the data had changed.
-func TestApply_ErasedData(t *testing.T) {
-	was := row{ID: "a", State: "new", Amount: 5}
-	now := was
-	e := ledger.Entry{Posting: ledger.Posting{Type: ledger.PayoutUpdated, Data: `{"erased":"` + string(ledger.HashOf("{}")) + `"}`}}
-	if err := ledger.Apply(e.Data, &now); err == nil || now != was {
-		t.Errorf("erased data gives %+v, %v", now, err)
-	}
-	if folded, err := ledger.Fold(was, []ledger.Entry{e}); err == nil || folded != was {
-		t.Errorf("erased data folds to %+v, %v", folded, err)
-	}
-}
-
 func TestFold_DecisionsAndRepairs(t *testing.T) {
 	entry := func(t ledger.Type, state string) ledger.Entry {
 		return ledger.Entry{Posting: ledger.Posting{Owner: "usr_a", Type: t, Data: `{"state":"` + state + `"}`}, Number: 7}

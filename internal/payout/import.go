@@ -30,6 +30,9 @@ func (s *Service) importTransfer(ctx context.Context, g gateway.Gateway, id ID, 
 	}
 	found := waiting
 	err = s.o.Store.InTx(ctx, func(tx Tx) (err error) {
+		if err := tx.DeleteUnrecordedPayout(ctx, id); err != nil {
+			return err
+		}
 		if imported, err = tx.ImportPayout(ctx, waiting); err != nil || !imported {
 			return err
 		}

@@ -57,7 +57,7 @@ type Store interface {
 	LastSent(ctx context.Context) ([]Payout, error)
 	// FirstUserAt is when the first user registered; zero if there is none.
 	FirstUserAt(ctx context.Context) (time.Time, error)
-	// PayoutsByID finds those of ids that there are.
+	// PayoutsByID finds those of ids that a journal knows.
 	PayoutsByID(ctx context.Context, ids []ID) (map[ID]Payout, error)
 	// PayoutsPaused reports whether payouts are paused for everyone.
 	PayoutsPaused(ctx context.Context) (bool, error)
@@ -185,6 +185,8 @@ type Tx interface {
 	// AllowRun reports whether the caller may run the job with that name, which runs once in every period:
 	// the first caller wins.
 	AllowRun(ctx context.Context, name string, now time.Time, every time.Duration) (bool, error)
+	// DeleteUnrecordedPayout deletes the row of a payout that no journal knows.
+	DeleteUnrecordedPayout(ctx context.Context, id ID) error
 	// ImportPayout adds p, which waits, unless there is a payout with its id, and reports whether it did.
 	ImportPayout(ctx context.Context, p Payout) (bool, error)
 	// UnsentPayouts lists the seller's payouts that the gateway is not known to have, and keeps others from changing

@@ -84,6 +84,40 @@ func TestReconcileStartup_TwoTransfersOnAPage(t *testing.T) {
 	}
 }
 
+// TestReconcileStartup_JournalPutBack puts the journals back to before a payout was asked for, and leaves the payout's row, which says that
+// it is completed. The payout is imported, so that the seller can't withdraw its money again.
+func TestReconcileStartup_JournalPutBack(t *testing.T) {
+	s := newStory(t)
+	kept := []string{"journals", "entries"}
+	for _, table := range kept {
+		s.place.ByHand(t, `CREATE TABLE kept_`+table+` AS SELECT * FROM `+table)
+	}
+	before, err := s.db.Balance(t.Context(), "usr_b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lost := s.request("usr_b", 60_000)
+	s.later(windowOver)
+	s.gateway.transfers[string(lost.ID)].advance(1)
+	s.later(time.Hour)
+	if state := s.stateOf(lost.ID); state != payout.Completed {
+		t.Fatalf("the payout is %s", state)
+	}
+	for _, table := range kept {
+		s.place.ByHand(t, `DELETE FROM `+table)
+		s.place.ByHand(t, `INSERT INTO `+table+` SELECT * FROM kept_`+table)
+		s.place.ByHand(t, `DROP TABLE kept_`+table)
+	}
+	s.payouts = s.newPayouts(t)
+	s.reconcileStartup()
+	if after, err := s.db.Balance(t.Context(), "usr_b"); err != nil || after.Available != before.Available-60_000 {
+		t.Errorf("the seller has %d, and had %d before; %v", after.Available, before.Available, err)
+	}
+	if state := s.stateOf(lost.ID); state != payout.Completed {
+		t.Errorf("the payout is %s", state)
+	}
+}
+
 func TestReconcileStartup_GatewaySilent_NothingSent(t *testing.T) {
 	s := newStory(t)
 	saved := s.save()

@@ -385,6 +385,7 @@ func TestFormerAccount_PutBackForARequest_IsNotPaid(t *testing.T) {
 				t.Error(err)
 			}
 			s.wantAvailable(afterReserve)
+			s.wantViolated("gateway-agrees") // until an admin has looked at it; it was not sent, and never will be
 		})
 	}
 }

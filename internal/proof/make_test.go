@@ -347,23 +347,6 @@ func TestStatement_OfATamperedJournal(t *testing.T) {
 	}
 }
 
-// TestStatement_ErasedData proves the same after personal text was erased.
-func TestStatement_ErasedData(t *testing.T) {
-	o := open(t, "usr_a")
-	o.trade("usr_a", "one")
-	first := o.statement("usr_a", noon, o.now, proof.JSON)
-	e := &o.store.journals["usr_a"].entries[2]
-	e.Data = `{"erased":"` + string(e.Digest()) + `"}`
-	if second := o.statement("usr_a", noon, o.now, proof.JSON); !bytes.Equal(first, second) {
-		t.Error("erasing an entry's data changes its statement")
-	}
-	o.log.Reset()
-	o.make()
-	if strings.Contains(o.log.String(), "ERROR") {
-		t.Errorf("a journal with erased data is broken: %s", o.log.String())
-	}
-}
-
 func TestNew_LacksAPart(t *testing.T) {
 	if _, err := proof.New(proof.Options{}); err == nil {
 		t.Error("a service was made of nothing")

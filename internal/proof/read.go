@@ -268,19 +268,19 @@ func (p *parser) summary(j summaryJSON) (s Summary) {
 	}
 }
 
-// line reads an entry. Its data is not in a statement, only the data's digest: that is how erased data is written.
+// line reads an entry. Its data is not in a statement, only the data's digest.
 func (p *parser) line(seller string, j lineJSON) ledger.Entry {
 	m, a, n := j.Moved, j.After, j.After.Counts
 	e := ledger.Entry{
 		Posting: ledger.Posting{
 			Owner: seller, At: p.time(j.At), Type: ledger.Type(j.Type), Subject: j.Subject, Actor: j.Actor,
-			Data: `{"erased":"` + string(p.hash(j.Digest)) + `"}`,
 			Moved: ledger.Moved{
 				Pending: p.amount(m.Pending), Available: p.amount(m.Available), InTransit: p.amount(m.InTransit),
 				Sales: p.amount(m.Sales), Gateway: p.amount(m.Gateway), Fees: p.amount(m.Fees),
 			},
 		},
-		Number: j.Number,
+		DataDigest: p.hash(j.Digest),
+		Number:     j.Number,
 		After: ledger.Balance{
 			Pending: p.amount(a.Pending), Available: p.amount(a.Available), InTransit: p.amount(a.InTransit),
 			Earned: p.amount(a.Earned), Withdrawn: p.amount(a.Withdrawn),

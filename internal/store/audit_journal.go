@@ -83,9 +83,11 @@ type journalWalk struct {
 	a  *auditor
 	f  *ledger.Finding
 	at ledger.Head // where the journal stands so far
-	// account is the seller's current bank account so far, and accounts the finding about it.
+	// account is the seller's current bank account so far, and accounts the finding about it. unsent are the payouts that were
+	// requested to another one, as long as they are neither sent nor over.
 	account  string
 	accounts *ledger.Finding
+	unsent   []ledger.Violation
 	// sales are those that were recorded so far.
 	sales ledger.Sales
 	// ended says that the row of totals was seen, and noted that an entry behind it was told of.
@@ -103,6 +105,9 @@ func (w *journalWalk) begin(owner string) {
 			advice += unlessRowsDiffer
 		}
 		w.broken(advice, "there are entries up to number %d, and the row of the balance is missing", w.at.Number)
+	}
+	for _, v := range w.unsent {
+		note(w.accounts, v, lookForPayout)
 	}
 	*w = journalWalk{a: w.a, f: w.f, accounts: w.accounts, at: ledger.NewHead(owner), sales: ledger.Sales{}}
 }
@@ -147,10 +152,19 @@ func (w *journalWalk) entry(e ledger.Entry) {
 }
 
 // bankAccount notes which bank account is the current one after an entry, and a payout that was requested to another one: an attacker
-// put back the row of a former account for that moment.
+// put back the row of a former account for that moment. One that ended before it was sent has done no harm.
 func (w *journalWalk) bankAccount(e ledger.Entry) {
 	isPayout := e.Type == ledger.PayoutRequested
-	if !isPayout && !strings.HasPrefix(e.Subject, "bka_") {
+	switch {
+	case e.Type == ledger.PayoutSubmitting:
+		for _, v := range w.endsWaiting(e.Subject) {
+			note(w.accounts, v, lookForPayout)
+		}
+		return
+	case e.Type == ledger.PayoutCancelled || e.Type == ledger.PayoutFailed:
+		w.endsWaiting(e.Subject)
+		return
+	case !isPayout && !strings.HasPrefix(e.Subject, "bka_"):
 		return
 	}
 	var says struct {
@@ -162,14 +176,26 @@ func (w *journalWalk) bankAccount(e ledger.Entry) {
 	}
 	switch {
 	case isPayout && says.Account != w.account && !w.torn:
-		note(w.accounts, ledger.Violation{Seller: e.Owner, Subject: e.Subject, Problem: fmt.Sprintf(
-			"entry %d requested it to bank account %s, which was not the current one", e.Number, says.Account)}, lookForPayout)
+		w.unsent = append(w.unsent, ledger.Violation{Seller: e.Owner, Subject: e.Subject, Problem: fmt.Sprintf(
+			"entry %d requested it to bank account %s, which was not the current one", e.Number, says.Account)})
 	case isPayout || says.Current == nil:
 	case *says.Current:
 		w.account = e.Subject
 	case e.Subject == w.account:
 		w.account = ""
 	}
+}
+
+// endsWaiting takes a payout off those that are not sent yet, and returns what is said of it.
+func (w *journalWalk) endsWaiting(id string) (said []ledger.Violation) {
+	w.unsent = slices.DeleteFunc(w.unsent, func(v ledger.Violation) bool {
+		if v.Subject != id {
+			return false
+		}
+		said = append(said, v)
+		return true
+	})
+	return said
 }
 
 // totals holds the row of totals against the journal.

@@ -117,6 +117,12 @@ func (tx *Tx) ImportPayout(ctx context.Context, p payout.Payout) (bool, error) {
 	return tx.write(ctx, payoutTable.insertsMissing(tx.dialect, []payoutMove{{Payout: p}}))
 }
 
+// DeleteUnrecordedPayout deletes the row of a payout that no journal knows: it is no projection of anything.
+func (tx *Tx) DeleteUnrecordedPayout(ctx context.Context, id payout.ID) error {
+	_, err := tx.exec(ctx, `DELETE FROM payouts WHERE id = $1 AND NOT EXISTS (SELECT 1 FROM entries WHERE subject = $1)`, string(id))
+	return err
+}
+
 // PayoutForUpdate finds a payout and keeps others from changing it until the transaction ends.
 func (tx *Tx) PayoutForUpdate(ctx context.Context, id payout.ID) (payout.Payout, error) {
 	return tx.payout(ctx, tx.dialect.forUpdate("p"), id)

@@ -181,11 +181,11 @@ func (s reconcileStore) SumOfEntries(ctx context.Context, from, to time.Time) (p
 	return paid, returned, err
 }
 
-// PayoutsByTransfer finds the payouts that have these ids at any gateway.
+// PayoutsByTransfer finds the payouts that have these ids at any gateway, of those that a journal knows.
 func (s reconcileStore) PayoutsByTransfer(ctx context.Context, transfers []string) (map[reconcile.TransferKey]payout.ID, error) {
 	named, args := s.dialect.oneOf(nil, transfers)
 	found := map[reconcile.TransferKey]payout.ID{}
-	err := s.query(ctx, `SELECT gateway, gateway_id, MIN(id) FROM payouts WHERE gateway_id <> '' AND gateway_id `+named+` GROUP BY gateway, gateway_id`,
+	err := s.query(ctx, `SELECT p.gateway, p.gateway_id, MIN(p.id) FROM payouts p WHERE p.gateway_id <> '' AND p.gateway_id `+named+isRecorded+` GROUP BY p.gateway, p.gateway_id`,
 		func(r *row) {
 			var transfer reconcile.TransferKey
 			var id payout.ID

@@ -289,7 +289,7 @@ func (r *repairer) authentic(ctx context.Context, subject string) (owner string,
 	return owner, entries, err
 }
 
-// unreadable notes that the entries of a subject can't be folded: their data was erased.
+// unreadable notes that the entries of a subject can't be folded.
 func (r *repairer) unreadable(owner, subject string, err error) {
 	r.cannot(owner, subject, "its entries can't be read: "+err.Error(), "restore the journal from a backup")
 }

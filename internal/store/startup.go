@@ -32,14 +32,17 @@ func (db *DB) SentUnderWay(ctx context.Context, at gateway.Name) (n int64, err e
 	return n, err
 }
 
-// PayoutsByID finds those of ids that there are.
+// isRecorded fits payouts p that a journal knows. An attacker may put journals back to before a payout was asked for, and leave its row.
+const isRecorded = ` AND EXISTS (SELECT 1 FROM entries e WHERE e.subject = p.id)`
+
+// PayoutsByID finds those of ids that a journal knows.
 func (db *DB) PayoutsByID(ctx context.Context, ids []payout.ID) (map[payout.ID]payout.Payout, error) {
 	found := make(map[payout.ID]payout.Payout, len(ids))
 	if len(ids) == 0 {
 		return found, nil
 	}
 	in, args := db.dialect.oneOf(nil, texts(ids))
-	list, err := db.payouts(ctx, selectPayouts+`WHERE p.id `+in, args...)
+	list, err := db.payouts(ctx, selectPayouts+`WHERE p.id `+in+isRecorded, args...)
 	for _, p := range list {
 		found[p.ID] = p
 	}

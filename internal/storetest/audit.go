@@ -209,6 +209,15 @@ func testAuditFinds(t *testing.T, b *bench) {
 	if found := copied.broken()[toFormer]; !strings.Contains(found, "payout pyt_former: entry 26 requested it to bank account bka_usr_b") {
 		t.Errorf("of a payout that was requested to another account the audit says %q", found)
 	}
+	copied.update(func(tx *store.Tx) error {
+		was := payout.Payout{ID: "pyt_former", Seller: "usr_a", State: payout.Waiting}
+		is := was
+		is.State = payout.Submitting
+		return post(copied.bench, tx, was.Seller, ledger.PayoutSubmitting, string(was.ID), was, is, ledger.Moved{})
+	})
+	if found := copied.broken()[toFormer]; !strings.Contains(found, "payout pyt_former: entry 26 requested it to bank account bka_usr_b") {
+		t.Errorf("once that was sent the audit says %q", found)
+	}
 	for _, f := range report.Findings {
 		if !broken[f.Name] {
 			t.Errorf("nothing here breaks %s", f.Name)

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -101,6 +102,17 @@ func testImport(_ *testing.T, b *bench) {
 	b.must(err)
 	if stored != p {
 		b.Errorf("read back\n%+v, want\n%+v", stored, p)
+	}
+	recorded := b.ask("pyt_2", seller, 100, 0)
+	known, err := b.db.PayoutsByID(b.ctx(), []payout.ID{p.ID, recorded.ID})
+	if _, isKnown := known[recorded.ID]; err != nil || len(known) != 1 || !isKnown {
+		b.Errorf("known are %v, %v; want the one that a journal knows", known, err)
+	}
+	for id, want := range map[payout.ID]error{p.ID: payout.ErrNotFound, recorded.ID: nil} {
+		b.update(func(tx *store.Tx) error { return tx.DeleteUnrecordedPayout(b.ctx(), id) })
+		if _, err := b.db.Payout(b.ctx(), id); !errors.Is(err, want) {
+			b.Errorf("payout %s: %v, want %v", id, err, want)
+		}
 	}
 }
 
