@@ -175,3 +175,36 @@ func TestUnit_Loads(t *testing.T) {
 		}
 	}
 }
+
+// TestUnit_FollowUps reads what depends on what was loaded, and nothing else: each statement costs.
+func TestUnit_FollowUps(t *testing.T) {
+	for name, tt := range map[string]struct {
+		scope  ledger.Scope
+		loaded func(*unit)
+		want   int
+	}{
+		"a seller who has a journal": {
+			ledger.Scope{Owner: "usr_a"}, func(u *unit) { u.journals["usr_a"] = &unitJournal{} }, 0,
+		},
+		"a seller who has none":  {ledger.Scope{Owner: "usr_a"}, func(*unit) {}, 1}, // whether they have entries all the same
+		"a payout, and no owner": {ledger.Scope{Payout: "pyt_1"}, func(*unit) {}, 0},
+		"a key that stands for a payout": {
+			ledger.Scope{}, func(u *unit) { u.keys[ownedKey{"usr_a", "k"}] = payout.Idempotency{Payout: "pyt_1"} }, 1,
+		},
+		"a key that stands for a payout that was loaded": {
+			ledger.Scope{}, func(u *unit) {
+				u.keys[ownedKey{"usr_a", "k"}] = payout.Idempotency{Payout: "pyt_1"}
+				u.payouts["pyt_1"] = &payout.Payout{ID: "pyt_1"}
+			}, 0,
+		},
+		"a key that stands for a refusal": {
+			ledger.Scope{}, func(u *unit) { u.keys[ownedKey{"usr_a", "k"}] = payout.Idempotency{Refusal: "{}"} }, 0,
+		},
+	} {
+		u := newUnit(nil, &tailCache{}, 1)
+		tt.loaded(u)
+		if followUps := u.followUps(sqliteDialect, []*unitJob{{scope: tt.scope}}); len(followUps) != tt.want {
+			t.Errorf("%s takes %d more statements, want %d: %+v", name, len(followUps), tt.want, followUps)
+		}
+	}
+}
