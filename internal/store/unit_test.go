@@ -139,6 +139,25 @@ func TestUnit_RefusalWithoutKey(t *testing.T) {
 	}
 }
 
+// TestUnit_KeyOutsideScope fails: a key that the unit did not load would look like one that is free, or, when it is saved, like one
+// that is taken.
+func TestUnit_KeyOutsideScope(t *testing.T) {
+	for name, own := range map[string]ledger.Scope{
+		"another key":    {Owner: "usr_a", Key: "another"},
+		"another seller": {Owner: "usr_b", Key: "key"},
+		"no key":         {Owner: "usr_a"},
+	} {
+		u := newUnit(nil, &tailCache{}, 1)
+		tx := &unitTx{u: u, scope: own}
+		if saved, err := tx.SaveIdempotency(t.Context(), "usr_a", "key", payout.Idempotency{Payout: "pyt_1"}, noon); err == nil || saved || tx.saved != nil {
+			t.Errorf("%s: a key outside the scope of the change is saved: %t, %v", name, saved, err)
+		}
+		if _, err := tx.Idempotency(t.Context(), "usr_a", "key"); err == nil {
+			t.Errorf("%s: a key outside the scope of the change is read", name)
+		}
+	}
+}
+
 // TestUnit_SharesPause locks the pause of payouts only where a change that asks for it names a payout, and the engine has the lock.
 func TestUnit_SharesPause(t *testing.T) {
 	for name, tt := range map[string]struct {
