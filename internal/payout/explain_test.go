@@ -46,6 +46,28 @@ func TestExplain_Account(t *testing.T) {
 	}
 }
 
+// TestExplain_Stopped says what a seller can do about payouts that an admin has frozen. They can do nothing about a pause for everyone.
+func TestExplain_Stopped(t *testing.T) {
+	t.Parallel()
+	for _, tt := range stopping {
+		want := map[string]payout.Blocker{
+			"freeze": {Code: payout.BlockedFrozen, Action: "Contact support."},
+			"pause":  {Code: payout.BlockedPaused},
+		}[tt.name]
+		s := newStory(t)
+		if err := tt.stop(t.Context(), s.payouts, ada); err != nil {
+			t.Fatal(err)
+		}
+		e, err := s.payouts.Explain(t.Context(), "usr_a")
+		if err != nil || len(e.Blockers) != 1 {
+			t.Fatalf("%s: payouts are blocked by %+v, %v", tt.name, e.Blockers, err)
+		}
+		if b := e.Blockers[0]; b.Code != want.Code || b.Action != want.Action || !b.Since.Equal(s.now) || !errors.Is(b.Refusal, payout.ErrOnHold) {
+			t.Errorf("%s: payouts are blocked by %+v, want %+v", tt.name, b, want)
+		}
+	}
+}
+
 // TestExplain_Tampered changes the totals by hand. Nothing else about the seller is wrong.
 func TestExplain_Tampered(t *testing.T) {
 	t.Parallel()

@@ -52,4 +52,9 @@ func TestCheckEntries(t *testing.T) {
 			t.Errorf("without entry %d: %v", i, err)
 		}
 	}
+	// Nothing but its data is wrong with this one: the sale is what the entries before it say, and it moves no money.
+	unreadable := ledger.Entry{Posting: ledger.Posting{Type: ledger.PayoutUpdated, Data: "{"}}
+	if err := sale.CheckEntries(recorded, append(slices.Clone(entries), unreadable)); !errors.Is(err, ledger.ErrTampered) {
+		t.Errorf("with an entry that can't be read: %v", err)
+	}
 }

@@ -18,12 +18,17 @@ type reading struct {
 	reads int
 	// first and then run around it.
 	first, then func()
+	// fails is what a read returns, if it is set.
+	fails error
 }
 
 func (r *reading) CheckJournalFrom(ctx context.Context, owner string, from int64, subjects []string) (ledger.Head, map[string][]ledger.Entry, error) {
 	r.reads++
 	if r.first != nil {
 		r.first()
+	}
+	if r.fails != nil {
+		return ledger.Head{}, nil, r.fails
 	}
 	at, about, err := r.Store.CheckJournalFrom(ctx, owner, from, subjects)
 	if r.then != nil {
@@ -92,6 +97,24 @@ func TestRelease_LongJournal(t *testing.T) {
 		t.Errorf("the journal was read %d times, want once", store.reads)
 	}
 	s.wantBalance(2100, 900, 3000)
+}
+
+// TestLongJournal_ReadFails has the read outside of the transaction fail: nothing may look as if it were done.
+func TestLongJournal_ReadFails(t *testing.T) {
+	s, store := openLongShop(t)
+	store.fails = errors.New("the database is gone")
+	if _, _, created, err := s.sales.Refund(t.Context(), sale.NewRefund{Sale: "first", ID: "r2", Amount: 100}); !errors.Is(err, store.fails) || created {
+		t.Errorf("refund: created %t, %v", created, err)
+	}
+	s.now = s.now.Add(100 * time.Hour)
+	if n, err := s.sales.ReleaseDue(t.Context()); !errors.Is(err, store.fails) || n != 0 {
+		t.Errorf("%d sales were released, %v", n, err)
+	}
+	store.fails = nil
+	s.refundOf("first", "r2", 100)
+	if n := s.release(); n == 0 {
+		t.Error("no sale was released once the journal could be read")
+	}
 }
 
 // TestLongJournal_TamperedWith deletes an entry in the middle of the journal, or one about the sale once the journal was read.

@@ -139,6 +139,25 @@ func TestUnit_RefusalWithoutKey(t *testing.T) {
 	}
 }
 
+// TestUnit_KeyOutsideScope fails: a key that the unit did not load would look like one that is free, or, when it is saved, like one
+// that is taken.
+func TestUnit_KeyOutsideScope(t *testing.T) {
+	for name, own := range map[string]ledger.Scope{
+		"another key":    {Owner: "usr_a", Key: "another"},
+		"another seller": {Owner: "usr_b", Key: "key"},
+		"no key":         {Owner: "usr_a"},
+	} {
+		u := newUnit(nil, &tailCache{}, 1)
+		tx := &unitTx{u: u, scope: own}
+		if saved, err := tx.SaveIdempotency(t.Context(), "usr_a", "key", payout.Idempotency{Payout: "pyt_1"}, noon); err == nil || saved || tx.saved != nil {
+			t.Errorf("%s: a key outside the scope of the change is saved: %t, %v", name, saved, err)
+		}
+		if _, err := tx.Idempotency(t.Context(), "usr_a", "key"); err == nil {
+			t.Errorf("%s: a key outside the scope of the change is read", name)
+		}
+	}
+}
+
 // TestUnit_SharesPause locks the pause of payouts only where a change that asks for it names a payout, and the engine has the lock.
 func TestUnit_SharesPause(t *testing.T) {
 	for name, tt := range map[string]struct {
@@ -172,6 +191,39 @@ func TestUnit_Loads(t *testing.T) {
 	} {
 		if loads := newUnit(nil, &tailCache{}, 1).loads(sqliteDialect, []*unitJob{{scope: tt.scope}}); len(loads) != tt.want {
 			t.Errorf("%s takes %d statements, want %d: %+v", name, len(loads), tt.want, loads)
+		}
+	}
+}
+
+// TestUnit_FollowUps reads what depends on what was loaded, and nothing else: each statement costs.
+func TestUnit_FollowUps(t *testing.T) {
+	for name, tt := range map[string]struct {
+		scope  ledger.Scope
+		loaded func(*unit)
+		want   int
+	}{
+		"a seller who has a journal": {
+			ledger.Scope{Owner: "usr_a"}, func(u *unit) { u.journals["usr_a"] = &unitJournal{} }, 0,
+		},
+		"a seller who has none":  {ledger.Scope{Owner: "usr_a"}, func(*unit) {}, 1}, // whether they have entries all the same
+		"a payout, and no owner": {ledger.Scope{Payout: "pyt_1"}, func(*unit) {}, 0},
+		"a key that stands for a payout": {
+			ledger.Scope{}, func(u *unit) { u.keys[ownedKey{"usr_a", "k"}] = payout.Idempotency{Payout: "pyt_1"} }, 1,
+		},
+		"a key that stands for a payout that was loaded": {
+			ledger.Scope{}, func(u *unit) {
+				u.keys[ownedKey{"usr_a", "k"}] = payout.Idempotency{Payout: "pyt_1"}
+				u.payouts["pyt_1"] = &payout.Payout{ID: "pyt_1"}
+			}, 0,
+		},
+		"a key that stands for a refusal": {
+			ledger.Scope{}, func(u *unit) { u.keys[ownedKey{"usr_a", "k"}] = payout.Idempotency{Refusal: "{}"} }, 0,
+		},
+	} {
+		u := newUnit(nil, &tailCache{}, 1)
+		tt.loaded(u)
+		if followUps := u.followUps(sqliteDialect, []*unitJob{{scope: tt.scope}}); len(followUps) != tt.want {
+			t.Errorf("%s takes %d more statements, want %d: %+v", name, len(followUps), tt.want, followUps)
 		}
 	}
 }
