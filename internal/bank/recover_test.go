@@ -45,6 +45,7 @@ func TestRecover_RecognisesAccountByNumber(t *testing.T) {
 		want   error
 	}{
 		"it is another's":        {"00100123456780", nil, bank.ErrNone},
+		"its number ends alike":  {"9" + h.ashas().Number.Reveal()[1:], nil, bank.ErrNone},
 		"the gateway knows none": {"", bank.ErrNone, bank.ErrNone},
 		"the gateway is silent":  {"", silent, silent},
 	} {

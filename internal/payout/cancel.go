@@ -35,7 +35,7 @@ func (s *Service) Cancel(ctx context.Context, c Caller, id ID, key string) (Payo
 		return Payout{}, false, err
 	}
 	call := repeatable{
-		user: c.User, key: key, fingerprint: FingerprintCancel + string(id), payout: id, made: func(p Payout) bool { return p.ID == id },
+		user: c.User, key: key, fingerprint: FingerprintCancel + string(id), payout: id, made: func(p Payout) bool { return p.ID == id && c.sees(p) },
 	}
 	var atGateway Payout // as it was checked
 	cancelled := false   // before this call

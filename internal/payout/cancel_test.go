@@ -347,6 +347,11 @@ func TestTamperedKey_ShowsNothing(t *testing.T) {
 			t.Errorf("%s is answered with %v, and its refusal can't be read", name, err)
 		}
 	}
+	s.place.ByHand(t, `INSERT INTO idempotency_keys (user_id, key, fingerprint, payout_id, created_at)
+		VALUES ('usr_a', 'forged', '`+payout.FingerprintCancel+string(others.ID)+`', '`+string(others.ID)+`', 1)`)
+	if p, _, err := s.payouts.Cancel(t.Context(), seller, others.ID, "forged"); !errors.Is(err, ledger.ErrTampered) || p != (payout.Payout{}) {
+		t.Errorf("the cancellation of another seller's payout is answered with %+v, %v", p, err)
+	}
 }
 
 // TestReconcileStartup_TamperedAccount loses a payout whose bank account was changed. The start goes on.

@@ -536,6 +536,21 @@ func TestRestored_SpentMoney_NotPaidAgain(t *testing.T) {
 		}
 		s.wantViolated()
 	})
+	t.Run("nor while its gateway is not configured, nor afterwards", func(t *testing.T) {
+		s := restored(t)
+		s.reconcileStartup()
+		other := s.another()
+		s.route("another", other)
+		s.later(time.Minute)
+		if p := s.wantState(payout.Waiting); p.ReasonCode != "possible_duplicate" {
+			t.Errorf("without its gateway the reason is %q", p.ReasonCode)
+		}
+		s.route("another", s.gateway, other)
+		s.later(time.Hour)
+		if p := s.wantState(payout.Failed); p.ReasonCode != "possible_duplicate" || s.gateway.sent != 1 {
+			t.Errorf("reason %q; %d orders were sent, want the lost one alone", p.ReasonCode, s.gateway.sent)
+		}
+	})
 	t.Run("nor what was asked for before the gateway answered", func(t *testing.T) {
 		s := restored(t)
 		hasty := s.request("usr_a", opening-100_000)

@@ -149,6 +149,13 @@ func TestOpen_Refusals(t *testing.T) {
 		t.Errorf("after a sale: %v", err)
 	}
 	s.wantBalance(100, 0, 100)
+	if _, _, _, err := s.sales.Refund(t.Context(), sale.NewRefund{Sale: "s1", ID: "r1", Amount: 100}); err != nil {
+		t.Fatal(err)
+	}
+	s.wantBalance(0, 0, 0)
+	if _, err := s.sales.Open(t.Context(), opening(100, 0)); !errors.Is(err, sale.ErrNotFirst) {
+		t.Errorf("after a sale that was refunded: %v", err)
+	}
 }
 
 func TestWouldRecord(t *testing.T) {

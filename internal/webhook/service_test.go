@@ -603,6 +603,24 @@ func TestDelivery_APanicHarmsNoOther(t *testing.T) {
 	}
 }
 
+// TestDelivery_NotBegun_IsNoAttempt has many deliveries due at an endpoint that begins to fail: those that were taken and not posted
+// any more have all their attempts before them.
+func TestDelivery_NotBegun_IsNoAttempt(t *testing.T) {
+	d := newDesk(t)
+	r := newReceiver(t)
+	r.status(http.StatusBadGateway)
+	d.add(r.URL)
+	d.events(40)
+	d.work()
+	posted, attempts := len(r.take()), int64(0)
+	for _, delivery := range d.deliveries(webhook.Filter{}) {
+		attempts += delivery.Attempt
+	}
+	if posted == 0 || posted == 40 || attempts != int64(posted) {
+		t.Errorf("%d of 40 deliveries were posted, and %d attempts are counted", posted, attempts)
+	}
+}
+
 // An endpoint that hangs is tried with few deliveries, and others get theirs meanwhile.
 func TestDelivery_AHangingReceiverDelaysNobody(t *testing.T) {
 	d := newDesk(t)
