@@ -217,7 +217,7 @@ func (p *parser) formerGateway(s Settings, now Gateway) *FormerGateway {
 	case !gatewayNames.MatchString(s.FormerGateway):
 		p.problem("FORMER_GATEWAY", s.FormerGateway, "is not the name of a gateway; write the one that BURSAR_GATEWAY was before")
 	case name == now:
-		p.problem("FORMER_GATEWAY", s.FormerGateway, "is BURSAR_GATEWAY too; name the present account otherwise, such as "+string(name.Adapter())+"-2, or take the former gateway away")
+		p.problem("FORMER_GATEWAY", s.FormerGateway, "is BURSAR_GATEWAY too; name the present account otherwise, such as "+string(name.Adapter())+"-2, or remove the former gateway")
 	case name.Adapter() == Sandbox || now == Sandbox:
 		p.problem("FORMER_GATEWAY", s.FormerGateway, "can't stand beside or be the sandbox, which pays nobody; remove it")
 	case s.FormerGatewaySettings == "":

@@ -61,7 +61,7 @@ func testFormerGateway(t *testing.T, url string) {
 		}
 	}
 	control(t, former, "payouts/"+first, `{"status":"reversed","reason":"beneficiary_bank_offline"}`)
-	harness.Until(t, "the bank's return at the former gateway is told", func() bool { return f.statusOf(s, first) == "failed" })
+	harness.Until(t, "the service learns of the bank's return at the former gateway", func() bool { return f.statusOf(s, first) == "failed" })
 	f.command("audit")
 	for _, gateway := range []string{"razorpayx", "razorpayx-2"} { // of yesterday, when nothing was paid: this is about the names alone
 		f.command("reconcile", "--statement", gateway)
