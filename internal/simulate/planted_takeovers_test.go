@@ -63,7 +63,7 @@ var takeoverBugs = []planted{
 		{inStore, "WHERE id = $1 AND status = $2 AND beneficiary = $12 AND is_current = 1", "WHERE id = $1 AND $2 <> '' AND beneficiary = $12 AND is_current = 1"},
 	}},
 	{"a beneficiary takes another one's place", []edit{
-		{inStore, "WHERE id = $1 AND beneficiary = $5 AND gateway = $6 AND verification_id = $7 AND status = $8", "WHERE id = $1 AND $5 <> $6 AND verification_id = $7 AND status = $8"},
+		{inStore, "WHERE id = $1 AND beneficiary = $5 AND gateway = $6 AND verification_id = $7 AND status = $8", "WHERE id = $1 AND beneficiary <> $5 || 'x' AND gateway <> $6 || 'x' AND verification_id = $7 AND status = $8"},
 	}},
 	{"any user ends a session", []edit{
 		{inStore, "WHERE id = $2 AND user_id = $1 AND ended_at IS NULL", "WHERE id = $2 AND $1 <> '' AND ended_at IS NULL"},
