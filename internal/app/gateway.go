@@ -144,8 +144,8 @@ func openGatewaysOf(ctx context.Context, cfg config.Config, datastore *Datastore
 // accountSetting is the row of the table settings that has the account that a gateway pays from, encrypted.
 func accountSetting(name gateway.Name) string { return "account_of_gateway_" + string(name) }
 
-// checkGatewayAccount refuses a gateway that pays from another account than before, while payouts are under way that were sent from
-// the one before: the gateway would not find them, and an admin could refund one that was paid. Unless mayChange, it refuses any other
+// checkGatewayAccount refuses a gateway that pays from another account than before, if it has taken a payout from the one before: the
+// gateway would not find that payout, and an admin could refund one that was paid. Unless mayChange, it refuses any other
 // account: beside a former gateway a new account has a name of its own, and the names may have been exchanged.
 func (b *Datastore) checkGatewayAccount(ctx context.Context, name gateway.Name, account string, mayChange bool) error {
 	if account == "" {
@@ -164,11 +164,24 @@ func (b *Datastore) checkGatewayAccount(ctx context.Context, name gateway.Name, 
 	if err != nil || before == account {
 		return err
 	}
-	if !mayChange {
-		return fmt.Errorf("gateway %s is set to pay from an account that ends in %s, and it paid from the one that ends in %s; "+
-			"the account before keeps its name, in BURSAR_FORMER_GATEWAY, and the new one gets another", name, lastFour(account), lastFour(before))
+	if mayChange {
+		var hasTaken bool
+		hasTaken, err = b.db.MayHaveTaken(ctx, name)
+		mayChange = !hasTaken
 	}
-	return b.changeGatewayAccount(ctx, name, before, account, kept, encrypted)
+	switch {
+	case err != nil:
+		return err
+	case !mayChange:
+		return fmt.Errorf("gateway %s is set to pay from an account that ends in %s, and it paid from the one that ends in %s; "+
+			"the account before keeps its name, in BURSAR_FORMER_GATEWAY, and the new one gets another (docs/gateways.md, \"Change the gateway\")",
+			name, lastFour(account), lastFour(before))
+	}
+	done, err := b.db.Repin(ctx, setting, kept, encrypted)
+	if err == nil && !done {
+		err = fmt.Errorf("another instance has just changed the account that gateway %s pays from; start again", name)
+	}
+	return err
 }
 
 // sameGatewayAccount refuses a gateway that is set to pay from another account than the service does. It changes nothing.
@@ -194,24 +207,6 @@ func (b *Datastore) accountBefore(name gateway.Name, kept string) (string, error
 			"make sure that the gateway is set to pay from the account that it paid from before, delete that row, and start again: %w", name, setting, err)
 	}
 	return before, nil
-}
-
-// changeGatewayAccount keeps the account that a gateway pays from now, unless the one before may have payouts that have not ended.
-func (b *Datastore) changeGatewayAccount(ctx context.Context, name gateway.Name, before, account, kept, encrypted string) error {
-	underWay, err := b.db.SentUnderWay(ctx, name)
-	if err != nil {
-		return err
-	}
-	if underWay > 0 {
-		return fmt.Errorf("gateway %s is set to pay from an account that ends in %s, and payouts are under way that were sent from the one that ends in %s (%d of them); "+
-			"the gateway tells what became of them only for that account, so set it again until they have ended, or name the new account a gateway of its own "+
-			"(docs/gateways.md, \"Change the gateway\")", name, lastFour(account), lastFour(before), underWay)
-	}
-	done, err := b.db.Repin(ctx, accountSetting(name), kept, encrypted)
-	if err == nil && !done {
-		err = fmt.Errorf("another instance has just changed the account that gateway %s pays from; start again", name)
-	}
-	return err
 }
 
 func lastFour(number string) string { return number[max(0, len(number)-4):] }

@@ -26,10 +26,11 @@ func (db *DB) FirstUserAt(ctx context.Context) (at time.Time, err error) {
 	return at, err
 }
 
-// SentUnderWay counts the payouts under way that a gateway may have. It leaves out those that it turned away.
-func (db *DB) SentUnderWay(ctx context.Context, at gateway.Name) (n int64, err error) {
-	err = db.queryRow(ctx, `SELECT COUNT(*) FROM payouts WHERE status = 'processing' AND state <> 'waiting' AND gateway = $1`, string(at)).Scan(&n)
-	return n, err
+// MayHaveTaken reports whether a gateway has taken a payout, or may have. What it turned away does not count.
+func (db *DB) MayHaveTaken(ctx context.Context, at gateway.Name) (bool, error) {
+	var one int
+	return found(db.queryRow(ctx, `SELECT 1 FROM payouts WHERE gateway = $1 AND sent_at IS NOT NULL
+		AND (gateway_id <> '' OR status = 'processing' AND state <> 'waiting') LIMIT 1`, string(at)).Scan(&one))
 }
 
 // isRecorded fits payouts p that a journal knows. An attacker may put journals back to before a payout was asked for, and leave its row.

@@ -52,11 +52,33 @@ func testNewestSent(_ *testing.T, b *bench) {
 		}
 	}
 	want("with payouts", start, "pyt_3", "pyt_2")
-	for at, want := range map[gateway.Name]int64{atGateway: 3, "another": 0} { // and not the one that waits
-		if n, err := b.db.SentUnderWay(b.ctx(), at); n != want || err != nil {
-			b.Errorf("%d payouts are under way at gateway %q, %v; want %d", n, at, err, want)
+	for at, want := range map[gateway.Name]bool{atGateway: true, "another": false} {
+		if has, err := b.db.MayHaveTaken(b.ctx(), at); has != want || err != nil {
+			b.Errorf("gateway %q may have taken a payout: %t, %v; want %t", at, has, err, want)
 		}
 	}
+}
+
+// testMayHaveTaken has one payout, which the gateway takes in the end.
+func testMayHaveTaken(_ *testing.T, b *bench) {
+	seller := b.seller("usr_a")
+	b.fund(seller, 1000)
+	p := b.ask("pyt_1", seller, 100, 0)
+	want := func(why string, want bool) {
+		if has, err := b.db.MayHaveTaken(b.ctx(), atGateway); has != want || err != nil {
+			b.Errorf("%s: the gateway may have taken it: %t, %v; want %t", why, has, err, want)
+		}
+	}
+	want("it was not sent", false)
+	p.SentAt = b.now
+	p = b.move(p, payout.Submitting)
+	want("it is sent", true)
+	p = b.move(p, payout.Waiting)
+	want("it was turned away", false)
+	p = b.move(p, payout.Submitting)
+	p.GatewayID = "pout_1"
+	b.move(p, payout.Failed)
+	want("it was taken, and failed", true)
 }
 
 func testPayoutsByID(_ *testing.T, b *bench) {

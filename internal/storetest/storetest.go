@@ -150,6 +150,7 @@ func Run(t *testing.T, e Engine) {
 		"Isolation/ATransactionOutlivesItsCaller":       testCallerWhoLeaves,
 		"Isolation/BalancesAreLockedInOneOrder":         testReleasesBesideEverything,
 		"Startup/TheNewestSentComesFirst":               testNewestSent,
+		"Startup/WhatAGatewayHasTakenIsKnown":           testMayHaveTaken,
 		"Startup/PayoutsAreFoundByIDs":                  testPayoutsByID,
 		"Startup/APayoutIsImportedOnce":                 testImport,
 		"Startup/UnmatchedTransfersAreStoredOnce":       testUnmatchedTransfers,
