@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"bursar/internal/id"
+	"bursar/internal/ledger"
+	"bursar/internal/money"
 	"bursar/internal/payout"
 )
 
@@ -39,8 +41,11 @@ const (
 
 	fromWanted = ` FROM wanted JOIN payouts p ON p.id = wanted.id WHERE`
 	fromAll    = ` FROM payouts p WHERE`
-	sumsWanted = `SELECT COUNT(*), COALESCE(SUM(p.amount), 0), COALESCE(SUM(p.fee), 0), (SELECT COUNT(*) FROM wanted)` + fromWanted + selects
-	sumsAll    = `SELECT COUNT(*), COALESCE(SUM(p.amount), 0), COALESCE(SUM(p.fee), 0), 0` + fromAll + selects
+	// sums are in two parts each, billions and what is left: amounts that were changed outside the service may be too large to add up.
+	sums = `COALESCE(SUM(p.amount / 1000000000), 0), COALESCE(SUM(p.amount % 1000000000), 0),
+		COALESCE(SUM(p.fee / 1000000000), 0), COALESCE(SUM(p.fee % 1000000000), 0)`
+	sumsWanted = `SELECT COUNT(*), ` + sums + `, (SELECT COUNT(*) FROM wanted)` + fromWanted + selects
+	sumsAll    = `SELECT COUNT(*), ` + sums + `, 0` + fromAll + selects
 
 	newestFirst  = ` AND p.id < $17 ORDER BY p.id DESC LIMIT $18 + 0) ORDER BY p.id DESC`
 	oldestFirst  = ` AND p.id > $17 ORDER BY p.id LIMIT $18 + 0) ORDER BY p.id`
@@ -147,7 +152,16 @@ func arguments(sel payout.Selection) []any {
 	return args
 }
 
-// SumPayouts sums up what a selection selects, among the newest payouts of its dates.
+// addUp puts a sum together, and reports whether it can be counted.
+func addUp(billions, rest int64) (money.Amount, bool) {
+	const billion, most = 1_000_000_000, int64(ledger.MaxTotal)
+	if billions > most/billion || billions < -most/billion {
+		return ledger.MaxTotal, false
+	}
+	return money.Amount(billions*billion + rest), true
+}
+
+// SumPayouts sums up what a selection selects, among the newest payouts of its dates. Sums that are too large to count are cut.
 func (db *DB) SumPayouts(ctx context.Context, sel payout.Selection) (payout.Totals, error) {
 	var t payout.Totals
 	source := db.dialect.sourceOf(sel)
@@ -159,13 +173,16 @@ func (db *DB) SumPayouts(ctx context.Context, sel payout.Selection) (payout.Tota
 		}
 		sel.Floor = t.Floor
 	}
-	var wanted int64
+	var wanted, amounts, amount, fees, fee int64
 	query := source + sumsWanted
 	if source == "" {
 		query = sumsAll
 	}
-	err := db.queryOne(ctx, query, arguments(sel), &t.Count, &t.Amount, &t.Fee, &wanted)
-	t.Cut = t.Floor != "" || wanted > payout.LookedThrough
+	err := db.queryOne(ctx, query, arguments(sel), &t.Count, &amounts, &amount, &fees, &fee, &wanted)
+	var isAmount, isFee bool
+	t.Amount, isAmount = addUp(amounts, amount)
+	t.Fee, isFee = addUp(fees, fee)
+	t.Cut = t.Floor != "" || wanted > payout.LookedThrough || !isAmount || !isFee
 	return t, err
 }
 

@@ -8,6 +8,7 @@ import (
 	"bursar/internal/auth"
 	"bursar/internal/bank"
 	"bursar/internal/id"
+	"bursar/internal/ledger"
 	"bursar/internal/money"
 	"bursar/internal/payout"
 	"bursar/internal/store"
@@ -158,6 +159,16 @@ func testSelections(_ *testing.T, b *bench) {
 	floor := payout.Selection{Floor: ids["returned"], Limit: 10}
 	if list, err := b.db.SelectPayouts(b.ctx(), floor); err != nil || len(list) != 2 {
 		b.Errorf("above the floor are %d, %v; want 2", len(list), err)
+	}
+}
+
+// testUncountableSum has amounts that nobody asked for, written beside the service.
+func testUncountableSum(t *testing.T, b *bench) {
+	b.selectable()
+	b.engine.Hands(t, b.db)(`UPDATE payouts SET amount = 9223372036854775807, fee = 9223372036854775806 WHERE id IN (SELECT id FROM payouts ORDER BY id LIMIT 2)`)
+	totals, err := b.db.SumPayouts(b.ctx(), payout.Selection{})
+	if err != nil || !totals.Cut || totals.Amount != ledger.MaxTotal || totals.Fee != ledger.MaxTotal {
+		b.Errorf("amounts that are too large to add up come to %+v, %v", totals, err)
 	}
 }
 
