@@ -153,10 +153,7 @@ func (a *api) writeCSV(w http.ResponseWriter, r *http.Request, name string, head
 		})
 	}
 	file.Flush()
-	if err = errors.Join(err, file.Error(), out.flush()); err != nil {
-		a.o.Logger.WarnContext(r.Context(), "file aborted", slog.String("file", name), slog.Any("error", err))
-		panic(http.ErrAbortHandler) // the client must see that it has half a file
-	}
+	a.endFile(w, r, out, errors.Join(err, file.Error()))
 }
 
 // payoutHeading names the cells of payoutCells.

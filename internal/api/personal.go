@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"log/slog"
 	"net/http"
 
 	"bursar/internal/auth"
@@ -85,11 +84,7 @@ func (a *api) export(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	out := &patient{w: w, controller: http.NewResponseController(w)}
-	err = errors.Join(a.writeExport(r.Context(), out, who, all), out.flush())
-	if err != nil {
-		a.o.Logger.WarnContext(r.Context(), "export aborted", slog.Any("error", err))
-		panic(http.ErrAbortHandler) // the client must see that it has half a file
-	}
+	a.endFile(w, r, out, a.writeExport(r.Context(), out, who, all))
 }
 
 func (a *api) writeExport(ctx context.Context, out io.Writer, who caller, all personalJSON) error {

@@ -74,8 +74,21 @@ func (a *api) statement(w http.ResponseWriter, r *http.Request) {
 	if err == nil {
 		_, err = io.WriteString(out, after)
 	}
-	if err = errors.Join(err, out.flush()); err != nil {
-		a.o.Logger.WarnContext(r.Context(), "statement aborted", slog.Any("error", err))
+	a.endFile(w, r, out, err)
+}
+
+// endFile sends what is left of a file. A failure before anything was sent is answered as any other.
+func (a *api) endFile(w http.ResponseWriter, r *http.Request, out *patient, err error) {
+	if err == nil {
+		err = out.flush()
+	}
+	switch {
+	case err == nil:
+	case !out.begun:
+		w.Header().Del("Content-Disposition")
+		a.fail(w, r, err)
+	default:
+		a.o.Logger.WarnContext(r.Context(), "file aborted", slog.String("file", w.Header().Get("Content-Disposition")), slog.Any("error", err))
 		panic(http.ErrAbortHandler) // the client must see that it has half a file
 	}
 }
@@ -85,6 +98,8 @@ type patient struct {
 	w          io.Writer
 	controller *http.ResponseController
 	part       bytes.Buffer
+	// begun says that a part was sent, and the status with it.
+	begun bool
 }
 
 const partSize = 64 << 10
@@ -103,6 +118,7 @@ func (p *patient) flush() error {
 		err = nil
 	}
 	if err == nil {
+		p.begun = true
 		_, err = p.w.Write(p.part.Bytes())
 	}
 	p.part.Reset()

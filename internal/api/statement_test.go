@@ -90,3 +90,17 @@ func TestStatement_Long_Verifies(t *testing.T) {
 		t.Errorf("of %d bytes is proven %+v", len(a.body), v)
 	}
 }
+
+// TestStatement_Tampered_AnsweredAsAnyFailure has an entry changed by hand so that it can't be read.
+func TestStatement_Tampered_AnsweredAsAnyFailure(t *testing.T) {
+	h := openFixture(t)
+	seller := h.signUp("asha", auth.Seller)
+	h.earn(seller, "order 1", "1000.50")
+	h.do(call{method: "GET", path: "/api/payouts/statement", token: seller.token}).want(t, 200)
+	h.place.ByHand(t, `UPDATE entries SET after = 'nonsense' WHERE number = 2`)
+	a := h.do(call{method: "GET", path: "/api/payouts/statement", token: seller.token})
+	a.wantFailure(t, 409, "records_tampered")
+	if file := a.header.Get("Content-Disposition"); file != "" {
+		t.Errorf("the failure is the file %q", file)
+	}
+}
