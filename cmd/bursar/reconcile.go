@@ -26,7 +26,7 @@ type reconcileCmd struct {
 
 func (reconcileCmd) Help() string {
 	return "The gateway's statement of our account is read and compared with the ledger, line by line. Each difference has a name, " +
-		"which docs/reconciliation.md explains; the dashboard's inbox shows them to admins, who settle them with a note. " +
+		"which docs/reconciliation.md explains; the dashboard's inbox shows them to admins, who resolve them with a note. " +
 		"It works beside a running server, which does this each day by itself. " +
 		"The exit code is 0 when nothing differs that was not resolved, 1 when something does, and 2 when the command was asked wrongly.\n\n" +
 		examples("bursar reconcile", "bursar reconcile --from 2026-10-01 --to 2026-10-31", "bursar reconcile --statement razorpayx", "bursar reconcile --json | jq '.differences[] | select(.resolvedAt == null)'")

@@ -249,7 +249,7 @@ type resolvedDifferenceJSON struct {
 }
 
 func (a *api) resolveDifference(ctx context.Context, who caller, req resolveDifferenceRequest) (reply[resolvedDifferenceJSON], error) {
-	if err := a.o.Reconciling.Settle(ctx, decision.By{Admin: who.UserID, Note: req.note}, req.id, req.seen); err != nil {
+	if err := a.o.Reconciling.Resolve(ctx, decision.By{Admin: who.UserID, Note: req.note}, req.id, req.seen); err != nil {
 		return reply[resolvedDifferenceJSON]{}, err
 	}
 	return reply[resolvedDifferenceJSON]{message: "The difference is resolved. No money was moved.", data: resolvedDifferenceJSON{req.id}}, nil

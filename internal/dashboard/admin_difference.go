@@ -23,7 +23,7 @@ type differenceView struct {
 	Payout *payoutRow
 	Rows   []lineRow
 	Advice string
-	// Form is nil once there is nothing to settle.
+	// Form is nil once there is nothing to resolve.
 	Form      *form
 	Decisions []decisionRow
 }
@@ -97,7 +97,7 @@ func (d *dashboard) difference(ctx context.Context, v *pageRequest) (*difference
 
 func showDifference(s *differenceView) page { return show("admin-difference", "Difference", s) }
 
-// adminDifference shows a difference, and asks how it was settled.
+// adminDifference shows a difference, and asks how it was resolved.
 func (d *dashboard) adminDifference(ctx context.Context, v *pageRequest) (page, error) {
 	shown, err := d.difference(ctx, v)
 	if err != nil {
@@ -113,7 +113,7 @@ func (d *dashboard) adminResolveDifference(ctx context.Context, v *pageRequest) 
 		return page{}, err
 	}
 	here := differenceAddress(shown.ID)
-	err = d.o.Reconciling.Settle(ctx, byOf(v), shown.ID, plainLines(v.form.Get("seen")))
+	err = d.o.Reconciling.Resolve(ctx, byOf(v), shown.ID, plainLines(v.form.Get("seen")))
 	switch {
 	case err == nil:
 		return goTo(here).saying("difference-resolved"), nil

@@ -11,7 +11,7 @@ import (
 // unmatchedView is a transfer of ours at the gateway that belongs to no payout in the ledger.
 type unmatchedView struct {
 	ID string
-	// UnmatchedTransfer is nil once it is settled.
+	// UnmatchedTransfer is nil once it is resolved.
 	UnmatchedTransfer *payout.UnmatchedTransfer
 	SellerName        string
 	Form              *form

@@ -220,8 +220,8 @@ type Reconciling interface {
 	Open(ctx context.Context, limit int) ([]reconcile.Difference, error)
 	// Evidence finds a difference with what both sides have.
 	Evidence(ctx context.Context, id string) (reconcile.Evidence, error)
-	// Settle records that an admin has explained a difference, which said seen.
-	Settle(ctx context.Context, by decision.By, id, seen string) error
+	// Resolve records that an admin has explained a difference, which said seen.
+	Resolve(ctx context.Context, by decision.By, id, seen string) error
 	// Overview tells how reconciling goes, with some of the newest runs.
 	Overview(ctx context.Context, runs int) (reconcile.Overview, error)
 }

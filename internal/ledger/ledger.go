@@ -80,9 +80,6 @@ type Counts struct {
 	Cancelled  int64
 }
 
-// Payouts is how many payouts the seller ever asked for.
-func (c Counts) Payouts() int64 { return c.Processing + c.Completed + c.Failed + c.Cancelled }
-
 // Balances is what is in a seller's three accounts.
 type Balances struct {
 	Pending   money.Amount

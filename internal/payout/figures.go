@@ -149,8 +149,8 @@ type figuresCache struct {
 	days map[time.Time]Ended
 }
 
-// settled is how long after its end a day's last changes are committed for sure.
-const settled = 5 * time.Minute
+// committedWithin is how long after its end a day's last changes are committed for sure.
+const committedWithin = 5 * time.Minute
 
 // Figures reads what an operator watches. What belongs to days that are over is read once.
 func (s *Service) Figures(ctx context.Context) (Figures, error) {
@@ -163,7 +163,7 @@ func (s *Service) Figures(ctx context.Context) (Figures, error) {
 	}
 	s.figures.days = map[time.Time]Ended{}
 	for i, d := range f.Days[:FiguresDays-1] {
-		if !now.Before(f.Days[i+1].Day.Add(settled)) {
+		if !now.Before(f.Days[i+1].Day.Add(committedWithin)) {
 			s.figures.days[d.Day] = d
 		}
 	}

@@ -724,17 +724,17 @@ func TestSettle_HoldsUntilStatementChanges(t *testing.T) {
 	wantKinds(t, r, reconcile.LineWithoutPayout)
 	d := r.Differences[0]
 	by := decision.By{Admin: "usr_admin", Note: "The rent, paid by hand."}
-	if err := w.service.Settle(t.Context(), decision.By{Admin: "usr_admin"}, d.ID, d.Detail); err == nil {
+	if err := w.service.Resolve(t.Context(), decision.By{Admin: "usr_admin"}, d.ID, d.Detail); err == nil {
 		t.Error("resolved without a note")
 	}
-	if err := w.service.Settle(t.Context(), by, "dif_x", d.Detail); !errors.Is(err, reconcile.ErrNotFound) {
+	if err := w.service.Resolve(t.Context(), by, "dif_x", d.Detail); !errors.Is(err, reconcile.ErrNotFound) {
 		t.Errorf("resolved what is no difference: %v", err)
 	}
-	w.must(w.service.Settle(t.Context(), by, d.ID, d.Detail))
+	w.must(w.service.Resolve(t.Context(), by, d.ID, d.Detail))
 	if n := strings.Count(log.String(), `msg="admin decided"`); n != 1 {
 		t.Errorf("%d decisions are in the log, want the one that was made", n)
 	}
-	if err := w.service.Settle(t.Context(), by, d.ID, d.Detail); err == nil {
+	if err := w.service.Resolve(t.Context(), by, d.ID, d.Detail); err == nil {
 		t.Error("resolved twice")
 	}
 	r = w.reconcile("02", "02")

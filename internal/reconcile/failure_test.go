@@ -45,7 +45,7 @@ func TestStore_FailureIsNotSwallowed(t *testing.T) {
 			found := w.reconcile("02", "02").Differences // in the order of their ids, which are random
 			d := found[slices.IndexFunc(found, func(d reconcile.Difference) bool { return d.Kind == reconcile.LineWithoutPayout })]
 			by := decision.By{Admin: "usr_admin", Note: "The rent, paid by hand."}
-			return func() (any, error) { return nil, w.service.Settle(t.Context(), by, d.ID, d.Detail) }
+			return func() (any, error) { return nil, w.service.Resolve(t.Context(), by, d.ID, d.Detail) }
 		},
 		"evidence": func(w *fixture) func() (any, error) {
 			found := w.reconcile("02", "02").Differences

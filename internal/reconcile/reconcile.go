@@ -3,7 +3,7 @@
 // The statement is read day by day and kept: a second debit on another day, the edges of a period and a line
 // that changes later are only noticed if the first version was stored. What disagrees is a [Difference] with a name.
 // Nothing here moves money or believes a line: a payout that the statement has otherwise than the ledger is
-// looked up at the gateway sooner, by package payout, and a person settles what is left.
+// looked up at the gateway sooner, by package payout, and a person resolves what is left.
 //
 // docs/reconciliation.md lists the names, and what to do about each.
 package reconcile

@@ -15,10 +15,10 @@ import (
 // ErrChanged means that a difference is not what was seen of it any more.
 var ErrChanged = fault.New(fault.Refused, "difference_changed", "This difference is resolved or gone by now, or says something else. Look at it again.")
 
-// Settle records that an admin has explained a difference, which said seen to them. It moves no money and
+// Resolve records that an admin has explained a difference, which said seen to them. It moves no money and
 // changes nothing else. The difference opens again if it comes to say something else. It fails with
 // [ErrChanged].
-func (s *Service) Settle(ctx context.Context, by decision.By, id, seen string) error {
+func (s *Service) Resolve(ctx context.Context, by decision.By, id, seen string) error {
 	if err := by.RequireNote(); err != nil {
 		return err
 	}

@@ -166,23 +166,27 @@ func (m *market) keepOneWaiting() {
 	}
 }
 
+// lines are those of the gateway's statement for a time, without its end.
+func (g *gateway) lines(from, to time.Time) (lines []razorpayx.Transaction) {
+	const page = 100
+	for skip := 0; ; skip += page {
+		var list razorpayx.Collection[razorpayx.Transaction]
+		path := fmt.Sprintf("/v1/transactions?account_number=%s&from=%d&to=%d&count=%d&skip=%d", ourAccount, from.Unix(), to.Unix(), page, skip)
+		if err := g.ask(http.MethodGet, path, nil, &list); err != nil {
+			g.m.broken(datastoreReadable, "", err.Error())
+			return nil
+		}
+		if lines = append(lines, list.Items...); len(list.Items) < page {
+			return lines
+		}
+	}
+}
+
 // dropLastOfDay leaves the last line of a day out of the main gateway's statement, and returns the next day that has lines, which then begins with a balance that
 // no line leads to. It returns "" where there are no two such days.
 func (m *market) dropLastOfDay() string {
-	const page = 100
-	var lines []razorpayx.Transaction
 	to := midnight(m.clock())
-	for skip := 0; ; skip += page {
-		var list razorpayx.Collection[razorpayx.Transaction]
-		path := fmt.Sprintf("/v1/transactions?account_number=%s&from=%d&to=%d&count=%d&skip=%d", ourAccount, to.Add(-10*24*time.Hour).Unix(), to.Unix(), page, skip)
-		if err := m.gateways.main().ask(http.MethodGet, path, nil, &list); err != nil {
-			m.broken(datastoreReadable, "", err.Error())
-			return ""
-		}
-		if lines = append(lines, list.Items...); len(list.Items) < page {
-			break
-		}
-	}
+	lines := m.gateways.main().lines(to.Add(-10*24*time.Hour), to)
 	day := func(t razorpayx.Transaction) string {
 		return time.Unix(t.CreatedAt, 0).In(indianTime).Format(time.DateOnly)
 	}
@@ -296,22 +300,22 @@ func (m *market) reconcileAgain(on *instance) []reconcile.Difference {
 	return r.Differences
 }
 
-// misstateAgain has an admin settle a difference, and the statement then tell something else, which is not settled.
+// misstateAgain has an admin resolve a difference, and the statement then tell something else, which is not resolved.
 func (m *market) misstateAgain(on *instance, f falsehood, d reconcile.Difference) {
 	by := decision.By{Admin: m.admin, Note: "Their support explained it."}
-	err := on.reconciling.Settle(m.ctx, by, d.ID, d.Detail+" And more.")
-	m.assert(misstatementsFound, err != nil, f.change.Line, "a difference was settled that no admin has seen")
-	err = on.reconciling.Settle(m.ctx, by, d.ID, d.Detail)
-	m.assert(misstatementsFound, err == nil, f.change.Line, "settle a difference: %v", err)
-	err = on.reconciling.Settle(m.ctx, by, d.ID, d.Detail)
-	m.assert(misstatementsFound, err != nil, f.change.Line, "a difference was settled twice")
+	err := on.reconciling.Resolve(m.ctx, by, d.ID, d.Detail+" And more.")
+	m.assert(misstatementsFound, err != nil, f.change.Line, "a difference was resolved that no admin has seen")
+	err = on.reconciling.Resolve(m.ctx, by, d.ID, d.Detail)
+	m.assert(misstatementsFound, err == nil, f.change.Line, "resolve a difference: %v", err)
+	err = on.reconciling.Resolve(m.ctx, by, d.ID, d.Detail)
+	m.assert(misstatementsFound, err != nil, f.change.Line, "a difference was resolved twice")
 	again, isFound := f.in(m.reconcileAgain(on))
-	m.assert(misstatementsFound, isFound && !again.Open(), f.change.Line, "a difference that was settled is open: %+v", again)
+	m.assert(misstatementsFound, isFound && !again.Open(), f.change.Line, "a difference that was resolved is open: %+v", again)
 	eight := int64(8_000)
 	f.change.Debit = &eight
 	if err := m.gateways.main().ask(http.MethodPost, "/control/statement", f.change, nil); err != nil {
 		m.broken(datastoreReadable, f.change.Line, err.Error())
 	}
 	again, isFound = f.in(m.reconcileAgain(on))
-	m.assert(misstatementsFound, isFound && again.Open(), f.change.Line, "the statement tells something else of %s than was settled, and it is not open: %+v", f.change.Line, again)
+	m.assert(misstatementsFound, isFound && again.Open(), f.change.Line, "the statement tells something else of %s than was resolved, and it is not open: %+v", f.change.Line, again)
 }

@@ -327,7 +327,7 @@ func (m *market) decideWithoutReason(on *instance) {
 	freezeErr := on.payouts.Freeze(m.ctx, silent, m.sellers[0].id)
 	pauseErr := on.payouts.Pause(m.ctx, silent)
 	liftErr := on.payouts.LiftHold(m.ctx, silent, m.sellers[0].id)
-	differenceErr := on.reconciling.Settle(m.ctx, silent, "dif_000000000000000000000000", "anything")
+	differenceErr := on.reconciling.Resolve(m.ctx, silent, "dif_000000000000000000000000", "anything")
 	_, _, adjustErr := on.sales.Adjust(m.ctx, sale.NewAdjustment{ID: "silent", Seller: m.sellers[0].id, Amount: 100, Reason: "A fee was wrong.", By: silent})
 	for _, err := range []error{liftErr, differenceErr, adjustErr, freezeErr, pauseErr, reviewErr, refundErr, matchErr, clearErr, settleErr} {
 		m.assert(decisionsKept, fault.From(err) != nil && fault.From(err).Details["note"] != "", "", "a decision without a reason was answered with %v", err)
