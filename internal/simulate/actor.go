@@ -31,6 +31,8 @@ type actor struct {
 	failed string
 	// pending is the verification that the gateway last told them is pending.
 	pending string
+	// calls counts what they have asked gateways.
+	calls int
 	// unfiltered says that the gateway lists all payouts where they asked for one.
 	unfiltered bool
 	// event is the gateway's id of the notification that they bring, behind the gateway's name.
@@ -64,7 +66,7 @@ func (m *market) begin(name string, act func()) {
 		a = m.newActor()
 	}
 	m.begun++
-	a.name, a.number, a.act, a.on, a.ask, a.account, a.claimed, a.sent, a.asked, a.failed, a.pending, a.event, a.about = name, m.begun, act, nil, nil, "", "", "", "", "", "", "", ""
+	a.name, a.number, a.act, a.on, a.ask, a.account, a.claimed, a.sent, a.asked, a.failed, a.pending, a.event, a.about, a.calls = name, m.begun, act, nil, nil, "", "", "", "", "", "", "", "", 0
 	a.goOn()
 }
 

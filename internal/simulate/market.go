@@ -226,7 +226,7 @@ func (m *market) run() {
 	}
 	for _, part := range []func(){
 		m.checkConditions, m.checkTampering, m.checkForgotten, m.checkTakeOver, m.checkRejectedAtClaim, m.checkDeletion,
-		m.checkStatementOrRestore, m.checkEndpoint, m.checkPending,
+		m.checkStatementOrRestore, m.checkEndpoint, m.checkPending, m.checkVerifiers,
 	} {
 		if m.violation == nil && m.ctx.Err() == nil {
 			part()

@@ -202,4 +202,10 @@ var furtherBugs = []planted{
 	{"a repaired bank account leaves its payouts' discrepancies", []edit{
 		{inPayout, "if row.IsTampered() || ofAccount && row.DiffersInAccount() {", "if row.IsTampered() {"},
 	}},
+	{"a sale that was made due by hand is released", []edit{
+		{inSale, "if now.Before(sale.AvailableAt) {", "if now.Before(sale.OccurredAt) {"},
+	}},
+	{"a refund that only its table has lost is made again", []edit{
+		{inSale, "if recorded != stored {", "if stored.Amount > 0 && recorded != stored {"},
+	}},
 }

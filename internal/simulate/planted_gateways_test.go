@@ -11,6 +11,9 @@ var gatewayBugs = []planted{
 	{"a beneficiary of one gateway is used at another", []edit{
 		{inBank, "if a.Beneficiary != \"\" && a.Gateway == g.Name() {\n\t\treturn a.Beneficiary, nil", "if a.Beneficiary != \"\" {\n\t\treturn a.Beneficiary, nil"},
 	}},
+	{"what has ended is given up while its gateway is not configured", []edit{
+		{inPayout, "!now.Before(until.AddDate(0, 0, 7))", "!now.Before(until.AddDate(0, 0, -7))"},
+	}},
 	{"an event that two gateways number alike is one", []edit{
 		{inStore, "ON CONFLICT (gateway, id) DO NOTHING`,\n\t\tstring(at), eventID", "ON CONFLICT (gateway, id) DO NOTHING`,\n\t\tstring(at[:0]), eventID"},
 	}},

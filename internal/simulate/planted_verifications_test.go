@@ -11,6 +11,21 @@ var verificationBugs = []planted{
 	{"a verification is waited for without end", []edit{
 		{inBank, "v.Outcome == gateway.OutcomePending && age < timeout", "v.Outcome == gateway.OutcomePending && age < 1000*timeout"},
 	}},
+	{"a verification waits for a gateway that is not configured", []edit{
+		{inBank, "	g := s.verifier(*a)\n", "	g := s.verifier(*a)\n	if a.Gateway != \"\" && a.Gateway != g.Name() {\n		return gateway.Verification{}, gateway.ErrNotConfigured\n	}\n"},
+	}},
+	{"a verification goes on at a gateway that did not begin it", []edit{
+		{inBank, "a.Gateway == g.Name() && a.VerificationID != \"\" && !byHand", "a.VerificationID != \"\" && !byHand"},
+	}},
+	{"a verification is asked of the gateway of today", []edit{
+		{inBank, "if g, err := s.o.Gateways.Named(a.Gateway); err == nil {\n\t\treturn g\n\t}", "if g, err := s.o.Gateways.Named(a.Gateway); err == nil && a.VerificationID == \"\" {\n\t\treturn g\n\t}"},
+	}},
+	{"what was put into the account counts as paid for payouts", []edit{
+		{inReconcile, "sums.PutIn += l.Credit", "sums.Credits += l.Credit\n\t\tsums.Taken += l.Credit"},
+	}},
+	{"what came back counts as paid", []edit{
+		{inReconcile, "case owner != \"\":\n\t\tc.recorded[owner] += 0\n\t\tsums.Debits += l.Debit\n\t\tsums.Credits += l.Credit", "case owner != \"\":\n\t\tc.recorded[owner] += 0\n\t\tsums.Debits += l.Debit + l.Credit"},
+	}},
 	{"the name at another gateway takes the place of the first", []edit{
 		{inBank, "if _, err := s.o.Gateways.Named(a.Gateway); err == nil {\n\t\treturn beneficiary, nil", "if _, err := s.o.Gateways.Named(a.Gateway); err == nil && a.Gateway == \"\" {\n\t\treturn beneficiary, nil"},
 	}},

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	port "bursar/internal/gateway"
+	"bursar/internal/money"
 	"bursar/internal/payout"
 	"bursar/internal/reconcile"
 )
@@ -66,6 +67,26 @@ func (m *market) reconcileAt(on *instance, g *gateway, open map[string]bool) {
 		}
 	}
 	m.checkUnmatchableLines(g, r.Differences)
+	m.checkSums(g, r)
+}
+
+// checkSums holds what a comparison adds up by kind against the gateway's lines.
+func (m *market) checkSums(g *gateway, r reconcile.Result) {
+	var want reconcile.Sums
+	for _, t := range g.lines(r.Period.From, r.Period.To) {
+		debit, credit := money.Amount(t.Debit), money.Amount(t.Credit)
+		switch {
+		case t.Source.Entity == "payout":
+			want.Debits += debit
+			want.Credits += credit
+		default:
+			want.Other += debit
+			want.PutIn += credit
+		}
+		want.Taken += debit - credit
+	}
+	is := reconcile.Sums{Taken: r.Sums.Taken, PutIn: r.Sums.PutIn, Other: r.Sums.Other, Debits: r.Sums.Debits, Credits: r.Sums.Credits, Checks: r.Sums.Checks}
+	m.assert(statementAgrees, m.violation != nil || is == want, "", "the statement of %s comes to %+v, and its lines to %+v", g.name, is, want)
 }
 
 // checkNights wants each day since the first to have been reconciled, up to the last that the service had time for.

@@ -148,4 +148,9 @@ func (m *market) checkWaits(on *instance, w *withdrawal, p payout.Payout) {
 		w.state == payout.Unknown || w.state == payout.ManualReview || kindOf(w.state) != underWay || p.Discrepancy != ""
 	m.assert(waitsForGateway, p.State == w.state && tells, string(p.ID),
 		"payout %s was %s, its gateway %s is not configured, and it is %s now, because of %q", p.ID, w.state, w.at, p.State, p.ReasonCode)
+	m.assert(endsWatched, !p.DueAt.IsZero() || m.now-w.changed > leastOfDays+keptWithoutGateway-2*maxOff, string(p.ID),
+		"payout %s is %s for %s, its gateway %s is not configured, and it is given up", p.ID, p.State, m.now-w.changed, w.at)
 }
+
+// keptWithoutGateway is how much longer a payout that has ended is watched where its gateway is not configured.
+const keptWithoutGateway = 7 * 24 * time.Hour

@@ -34,7 +34,7 @@ func (m *market) checkTampering() {
 	t := &tamperer{m: m, on: on, raw: raw, s: s}
 	for _, act := range []func(){
 		t.raiseSale, t.raiseBalance, t.raisePayout, t.forgeEntry, t.dropEntry, t.hideSale, t.redirectAccount, t.raisePayoutUnderWay, t.hidePause, t.rewindPayout,
-		t.dropRefund, t.raiseEarnings,
+		t.dropRefund, t.raiseEarnings, t.hastenSale, t.repeatRefund,
 	} {
 		if m.violation == nil {
 			act()
@@ -355,6 +355,41 @@ func (t *tamperer) raiseEarnings() {
 	if m.violation == nil {
 		m.readOverview(t.on, t.s)
 	}
+}
+
+// hastenSale has a sale looked at before its holding period is over, and then has that period end now.
+func (t *tamperer) hastenSale() {
+	m := t.m
+	id := t.earn(2*minimum, 4*time.Hour)
+	where := quote("id", id)
+	dueAt := t.write("sales", "due_at = ?", where, m.clock().UnixMicro())
+	m.pollNow(sales)
+	m.pass(m.now + time.Minute)
+	m.assert(tamperingFound, m.violation != nil || !m.model.sales[id].released, t.s.id, "sale %s was made due in the database, and is released", id)
+	availableAt := t.write("sales", "available_at = ?", where, m.clock().UnixMicro())
+	t.write("sales", "due_at = ?", where, m.clock().UnixMicro())
+	m.pollNow(sales)
+	t.whileTampered(id, "sales-match-journal", 30*time.Minute, availableAt, dueAt)
+	m.assert(tamperingFound, m.violation != nil || !m.model.sales[id].released, t.s.id, "the holding period of sale %s was ended in the database, and the sale is released", id)
+	m.pass(m.now + 4*time.Hour)
+	m.assert(tamperingFound, m.violation != nil || m.model.sales[id].released, t.s.id, "sale %s was put right, its holding period is over, and it is not released", id)
+}
+
+// repeatRefund deletes what tells that a refund was recorded, and records it again.
+func (t *tamperer) repeatRefund() {
+	m, refund := t.m, sale.NewRefund{ID: "refund-repeated", Amount: minimum}
+	refund.Sale = t.earn(3*minimum, 0)
+	m.spawn(0, "marketplace", func() { m.recordRefund(refund) })
+	m.pass(m.now + 5*time.Second)
+	where := quote("sale_id", refund.Sale)
+	rows := t.rows("sale_refunds", where)
+	t.do(`DELETE FROM sale_refunds WHERE ` + where)
+	m.tampered = refund.Sale
+	t.try("a refund that is in the journal and not in its table", func() error {
+		_, _, _, err := t.on.sales.Refund(m.ctx, refund)
+		return err
+	})
+	t.whileTampered(refund.Sale, "sales-match-journal", time.Minute, t.repair(sale.SubjectPrefix+refund.Sale, func() { t.insert("sale_refunds", rows) }))
 }
 
 // insert adds rows again that were deleted.

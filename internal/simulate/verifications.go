@@ -3,6 +3,8 @@ package simulate
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -37,6 +39,22 @@ func (w wire) heardOfValidation(path string, a *answer) {
 	case razorpayx.ValidationCreated:
 		m.current.pending = v.ID
 	}
+}
+
+// checkVerifier holds a question about a verification against the gateway that makes it: two gateways may give the same id.
+func (w wire) checkVerifier(req *http.Request) {
+	id, isQuestion := strings.CutPrefix(req.URL.Path, validationsPath)
+	if !isQuestion || id == "" {
+		return
+	}
+	m := w.on.m
+	var makers []string
+	for _, a := range m.model.accounts {
+		if a.folded.VerificationID == id {
+			makers = append(makers, string(a.folded.Gateway))
+		}
+	}
+	m.assert(verificationsFollowed, len(makers) == 0 || slices.Contains(makers, string(w.g.name)), id, "verification %s is made by %v, and %s is asked about it", id, makers, w.g.name)
 }
 
 // pendingVerdict chooses for how long a validation that stays pending does.
@@ -88,6 +106,7 @@ func (m *market) checkPursuit(on *instance, before, a bank.Account, age time.Dur
 	} else {
 		m.assert(verificationsFollowed, a.Tries == before.Tries+1 && a.Tries < verifyTries && a.Reason != "", a.Seller,
 			"the gateway could not be asked about bank account %s, which has failed %d times, %d before, and tells %q", a.ID, a.Tries, before.Tries, a.Reason)
+		m.assert(verificationsFollowed, m.current.calls > 0, a.Seller, "the verification of bank account %s is said to have failed, and no gateway was asked", a.ID)
 		least = min(10*time.Second<<min(2*max(a.Tries-1, 0), 20), longestRetry)
 		most = least
 	}
@@ -161,4 +180,35 @@ func (m *market) checkPending() {
 	m.assert(verificationsFollowed, m.violation != nil || a != nil && a.wasReviewed, s.id, "the gateway did not say for a week whether account %s is there, and it was not in review: %+v", longPending, a)
 	m.pass(m.now + 24*time.Hour) // an admin decides on it
 	m.assert(verificationsFollowed, m.violation != nil || a.status == bank.StatusVerified || a.status == bank.StatusRejected, s.id, "account %s is %s, and an admin decided on it", longPending, a.status)
+}
+
+// checkVerifiers has another gateway become the current one while a verification is pending at the main one, which is then not configured any
+// more. As long as it is, the verification goes on there; then it begins again.
+func (m *market) checkVerifiers() {
+	s := m.verified()
+	if s == nil || len(m.gateways.all) == 1 {
+		return
+	}
+	main, another := m.gateways.all[0], m.gateways.all[1]
+	if !main.capabilities().Verification || !another.capabilities().Verification {
+		return
+	}
+	configure := func(lasts time.Duration, gateways ...*gateway) {
+		m.configure(gateways)
+		m.pass(m.now + lasts)
+	}
+	configure(24*time.Hour, main, another) // registrations of before count less
+	main.holdsNext = true
+	m.spawn(0, "seller "+s.name, func() { m.registerNumber(s, fmt.Sprintf("6%09d%04d", m.dice.IntN(1e9), 1000+m.dice.IntN(9000))) })
+	m.pass(m.now + 10*time.Minute)
+	id := m.model.sellers[s.id].current
+	a := m.model.accounts[id]
+	first := a.folded.VerificationID
+	m.assert(verificationsFollowed, m.violation != nil || a.status == bank.StatusUnverified && a.at == main.name && first != "", s.id, "the verification of account %s should be pending at %s: %+v", id, main.name, a)
+	configure(3*time.Hour, another, main)
+	m.assert(verificationsFollowed, m.violation != nil || a.status == bank.StatusUnverified && a.at == main.name && a.folded.VerificationID == first, s.id,
+		"the verification of account %s was pending at %s, which is configured still: %+v", id, main.name, a)
+	configure(3*time.Hour, another)
+	m.assert(verificationsFollowed, m.violation != nil || a.status != bank.StatusUnverified && a.at == another.name, s.id,
+		"the verification of account %s was pending at %s, which is not configured any more: %+v", id, main.name, a)
 }

@@ -49,7 +49,9 @@ func (w wire) RoundTrip(req *http.Request) (*http.Response, error) {
 func (w wire) carry(req *http.Request) (*http.Response, error) {
 	m, g := w.on.m, w.g
 	m.tally.calls++
+	m.current.calls++
 	w.checkGateway()
+	w.checkVerifier(req)
 	body, err := io.ReadAll(req.Body)
 	if err != nil {
 		return nil, err
