@@ -73,6 +73,9 @@ func NewService(ctx context.Context, cfg config.Config, logger *slog.Logger, ver
 	if err := checkKeysPlace(ctx, cfg, datastore, logger); err != nil {
 		return nil, err
 	}
+	if err := datastore.db.CheckSchema(ctx); err != nil {
+		return nil, err
+	}
 	sandbox, err := newBuiltInSandbox(ctx, &cfg, datastore, logger)
 	if err != nil {
 		return nil, err

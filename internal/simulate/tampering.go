@@ -363,6 +363,7 @@ func (t *tamperer) hastenSale() {
 	id := t.earn(2*minimum, 4*time.Hour)
 	where := quote("id", id)
 	dueAt := t.write("sales", "due_at = ?", where, m.clock().UnixMicro())
+	m.tampered = id
 	m.pollNow(sales)
 	m.pass(m.now + time.Minute)
 	m.assert(tamperingFound, m.violation != nil || !m.model.sales[id].released, t.s.id, "sale %s was made due in the database, and is released", id)

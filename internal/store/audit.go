@@ -203,6 +203,7 @@ func (db *DB) Audit(ctx context.Context, keys AuditKeys) (ledger.Report, error) 
 	} else if db.dialect.unsound != "" {
 		r.Findings = append(r.Findings, sound)
 	}
+	r.Findings = append(r.Findings, a.schema(db.dialect))
 	for query, n := range map[string]*int64{
 		"SELECT COUNT(*) FROM journals WHERE sales > 0": &r.Sellers, "SELECT COUNT(*) FROM entries": &r.Entries,
 		"SELECT COUNT(*) FROM payouts": &r.Payouts, "SELECT COUNT(*) FROM sales": &r.Sales,
@@ -336,6 +337,22 @@ func (a *auditor) sound(query string) ledger.Finding {
 		r.Scan(&problem)
 		note(&f, ledger.Violation{Problem: problem}, "Restore the database from a backup, and check the disk")
 	})
+	return f
+}
+
+// schema looks for what makes rows other than Bursar writes them.
+func (a *auditor) schema(d dialect) ledger.Finding {
+	f := ledger.Finding{Name: "schema-is-ours", Promise: "Nothing in the database changes or hides rows by itself, and each key that has to be unique is."}
+	changes, err := schemaChanges(a.ctx, d, func(_ context.Context, query string) (list []string, _ error) {
+		a.all(query, collect(&list, itself))
+		return list, a.err
+	})
+	if a.err == nil {
+		a.err = err
+	}
+	for _, change := range changes {
+		note(&f, ledger.Violation{Problem: change}, "Drop what was added, or make what is missing; find out who changed the database, and compare the gateway's own records with the payouts since then")
+	}
 	return f
 }
 

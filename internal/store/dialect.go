@@ -38,6 +38,9 @@ type dialect struct {
 	// unsound finds what is wrong with the database's file, where it is ours to look after: each row says so
 	// in one text column.
 	unsound string
+	// selfActing finds what changes or hides rows by itself, and uniqueKeys lists the keys that are unique, each as a table with
+	// its columns: each row names one in one text column.
+	selfActing, uniqueKeys string
 	// shortRead fits the context of a read by key to the driver. The function ends the read.
 	shortRead func(context.Context) (context.Context, context.CancelFunc)
 	// lost says that a statement failed because its connection was gone.

@@ -147,8 +147,12 @@ func (tx *Tx) UpdatePayout(ctx context.Context, from payout.State, p payout.Payo
 	return tx.write(ctx, payoutTable.updates(tx.dialect, []payoutMove{{p, from}}))
 }
 
-// LeaseDuePayouts leases payouts whose step is due, the longest due first.
+// LeaseDuePayouts leases payouts whose step is due, the longest due first. It fails with [SchemaError] while a trigger could undo what
+// is written of them.
 func (tx *Tx) LeaseDuePayouts(ctx context.Context, now, until time.Time, limit int) ([]payout.ID, error) {
+	if err := tx.CheckTriggers(ctx); err != nil {
+		return nil, err
+	}
 	var ids []payout.ID
 	err := tx.each(ctx, `WITH due AS MATERIALIZED (
 			SELECT id FROM payouts WHERE due_at <= $1 ORDER BY due_at LIMIT $3 + 0`+tx.dialect.skipLocked+`)

@@ -30,6 +30,9 @@ type Repair struct {
 // only if apply is set, so that what is shown before is what is done then. Each change has an entry that says who ran the
 // repair. A journal that was damaged itself can't be rebuilt from anything here: it has to come from a backup.
 func (db *DB) Repair(ctx context.Context, keys AuditKeys, by string, now time.Time, apply bool) ([]Repair, error) {
+	if err := db.CheckSchema(ctx); err != nil { // what is rebuilt would be undone
+		return nil, err
+	}
 	found, currency, err := db.mismatches(ctx, keys)
 	if err != nil {
 		return nil, err

@@ -27,3 +27,13 @@ func TestRepair_SchemaDamaged_SaysSo(t *testing.T) {
 		t.Errorf("the repair says %v", err)
 	}
 }
+
+// TestCheckSchema_TableDropped_SaysSo has a table that is not there any more.
+func TestCheckSchema_TableDropped_SaysSo(t *testing.T) {
+	place := storetest.NewPlace(t)
+	db := place.Open(t)
+	place.ByHand(t, `DROP TABLE entries`)
+	if err := db.CheckSchema(t.Context()); err == nil || !strings.Contains(err.Error(), "nothing keeps entries (owner, number) unique") {
+		t.Errorf("the check says %v", err)
+	}
+}

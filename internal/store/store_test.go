@@ -33,6 +33,8 @@ func TestSQLite(t *testing.T) {
 		return db
 	}
 	engine := storetest.Engine{
+		Trigger:   `CREATE TRIGGER undoing AFTER UPDATE ON payouts BEGIN SELECT 1; END`,
+		NoTrigger: `DROP TRIGGER undoing`,
 		Open: func(t *testing.T) *store.DB {
 			t.Helper()
 			return open(t, filepath.Join(t.TempDir(), "bursar.db"))
@@ -94,6 +96,9 @@ func TestPostgres(t *testing.T) {
 		return db
 	}
 	storetest.Run(t, storetest.Engine{
+		Trigger: `CREATE FUNCTION nothing() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END';
+			CREATE TRIGGER undoing AFTER UPDATE ON payouts FOR EACH ROW EXECUTE FUNCTION nothing()`,
+		NoTrigger: `DROP TRIGGER undoing ON payouts`,
 		Open: func(t *testing.T) *store.DB {
 			t.Helper()
 			url := pgtest.New(t)

@@ -30,6 +30,8 @@ type Engine struct {
 	Tamper func(t *testing.T, db *store.DB, statement string) *store.DB
 	// Hands runs statements on an open database as nobody may.
 	Hands func(t *testing.T, db *store.DB) func(statement string)
+	// Trigger makes the trigger undoing on the table payouts, and NoTrigger drops it.
+	Trigger, NoTrigger string
 	// Rows reads the rows of a query, each as one text.
 	Rows func(t *testing.T, db *store.DB, query string) []string
 	// Columns lists the columns of a table, and whether each is a number.
@@ -139,6 +141,7 @@ func Run(t *testing.T, e Engine) {
 		"Payout/SummaryIsOneView":                       testSummary,
 		"Settings/TheFirstValueStays":                   testPins,
 		"Settings/AFactIsChangedByWhoKnowsIt":           testRepin,
+		"Settings/NothingActsByItselfInTheDatabase":     testSchemaIsOurs,
 		"Settings/TheKeySetIsReplacedByOneOfMany":       testKeySet,
 		"Payout/RequestsAreServedOnce":                  testRequests,
 		"Payout/ChangesInGroups":                        testChangesInGroups,

@@ -1,0 +1,58 @@
+package storetest
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"bursar/internal/ledger"
+	"bursar/internal/store"
+)
+
+// testSchemaIsOurs has a trigger put into the database, and then a key that is not unique any more.
+func testSchemaIsOurs(t *testing.T, b *bench) {
+	byHand := b.engine.Hands(t, b.db)
+	lease := func() error {
+		return b.db.Update(b.ctx(), func(tx *store.Tx) error {
+			_, err := tx.LeaseDuePayouts(b.ctx(), b.now, b.now.Add(time.Minute), 10)
+			return err
+		})
+	}
+	repair := func() error {
+		_, err := b.db.Repair(b.ctx(), b.keys, "asha", b.now, false)
+		return err
+	}
+	audited := func() string {
+		report, err := b.db.Audit(b.ctx(), b.keys)
+		b.must(err)
+		at := slices.IndexFunc(report.Findings, func(f ledger.Finding) bool { return f.Name == "schema-is-ours" })
+		if len(report.Findings[at].Violations) == 0 {
+			return ""
+		}
+		return report.Findings[at].Violations[0].Problem
+	}
+	want := func(change string, refusals ...func() error) {
+		t.Helper()
+		for i, refuse := range refusals {
+			changed, isChanged := errors.AsType[store.SchemaError](refuse())
+			if !isChanged || len(changed.Changes) != 1 || !strings.Contains(changed.Error(), change) {
+				t.Errorf("refusal %d says %q, and the change is that %s", i, changed, change)
+			}
+		}
+		if found := audited(); !strings.Contains(found, change) {
+			t.Errorf("the audit finds %q, want %s", found, change)
+		}
+	}
+	check := func() error { return b.db.CheckSchema(b.ctx()) }
+	byHand(b.engine.Trigger)
+	want("the trigger undoing on payouts", lease, repair, check)
+	byHand(b.engine.NoTrigger)
+	b.must(errors.Join(lease(), repair(), check()))
+	if found := audited(); found != "" {
+		t.Errorf("the audit finds %s, and the trigger is gone", found)
+	}
+	byHand(`DROP INDEX bank_accounts_current`)
+	want("nothing keeps bank_accounts (seller_id) unique", repair, check)
+}
