@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"bursar/internal/gateway"
@@ -12,6 +13,11 @@ import (
 // poll asks the gateway for the state of a transfer.
 func (s *Service) poll(ctx context.Context, g gateway.Gateway, seen Payout) error {
 	report, err := g.Fetch(ctx, seen.GatewayID)
+	if errors.Is(err, gateway.ErrUnknownTransfer) && seen.Tries >= triesForgotten {
+		if found, other := s.findByReference(ctx, g, seen); found {
+			seen.GatewayID, report, err = other.GatewayID, other, nil
+		}
+	}
 	if err == nil {
 		_, err := s.applyReport(ctx, seen, report)
 		return err
@@ -45,6 +51,30 @@ func (s *Service) poll(ctx context.Context, g gateway.Gateway, seen Payout) erro
 		again = errors.Join(again, s.recordDiscrepancy(ctx, seen.ID, forgotten(seen.GatewayID)))
 	}
 	return errors.Join(again, fmt.Errorf("ask the gateway about payout %s: %w", seen.ID, err))
+}
+
+// findByReference looks for the transfer of a payout under way by our reference, where the gateway knows none with the id that it gave
+// when it took the order. If that transfer is what was ordered, the payout has its id from now on.
+func (s *Service) findByReference(ctx context.Context, g gateway.Gateway, seen Payout) (found bool, r gateway.Report) {
+	if seen.State != Submitted || !g.Capabilities().Lookup {
+		return false, r
+	}
+	r, err := g.Find(ctx, string(seen.ID))
+	if err != nil || r.Reference != string(seen.ID) || reportMismatch(r, seen, s.o.Currency) != nil {
+		return false, r
+	}
+	found, err = s.change(context.WithoutCancel(ctx), seen.ID, func(p *Payout) error {
+		if p.State != seen.State || p.GatewayID != seen.GatewayID || p.GatewayID == r.GatewayID {
+			return errRaced
+		}
+		p.GatewayID = r.GatewayID
+		return nil
+	})
+	if found && err == nil {
+		s.o.Logger.WarnContext(ctx, "gateway knows a payout by another id than it gave",
+			slog.String("payout_id", string(seen.ID)), slog.String("before", seen.GatewayID), slog.String("now", r.GatewayID))
+	}
+	return found && err == nil, r
 }
 
 // forgotten is the discrepancy of a transfer that the gateway had and does not know any more.

@@ -42,7 +42,7 @@ func (s *Service) applyReportIf(
 		}
 		now := s.o.Now()
 		from = p.State
-		to, discrepancy = nextState(r, *p, s.o.Currency)
+		to, discrepancy = nextState(r, *p, now, s.o.Currency)
 		intact, err := s.isIntact(ctx, tx, *p, to, discrepancy)
 		if err != nil {
 			return err
@@ -135,9 +135,12 @@ func (s *Service) recordDiscrepancy(ctx context.Context, id ID, said error) erro
 // discrepancyError is a discrepancy that was recorded on the payout.
 type discrepancyError struct{ error }
 
+// lateReport is how long after a payout's end a report may still tell of what it was before.
+const lateReport = 5 * time.Minute
+
 // nextState is the state that follows from the report, or why it can't be true. What is final stays so:
 // only completed may still be returned.
-func nextState(r gateway.Report, p Payout, c money.Currency) (State, error) {
+func nextState(r gateway.Report, p Payout, now time.Time, c money.Currency) (State, error) {
 	if r.Reference != string(p.ID) || (p.GatewayID != "" && p.GatewayID != r.GatewayID) {
 		return "", fmt.Errorf("it was asked for %s (%s there) and answered with %s for %s", p.ID, p.GatewayID, r.GatewayID, r.Reference)
 	}
@@ -148,6 +151,8 @@ func nextState(r gateway.Report, p Payout, c money.Currency) (State, error) {
 	switch {
 	case p.State == Waiting:
 		return "", fmt.Errorf("it has a transfer (%s) that was never ordered", r.RawStatus)
+	case p.endedUnpaid() && to == Submitted && now.Sub(p.EndedAt) > lateReport:
+		return "", fmt.Errorf("its transfer is %s again, the payout is %s", r.RawStatus, p.State)
 	case to == p.State || p.State.CanBecome(to):
 		return to, nil
 	case p.GatewayID != "" && (to == Submitted || to == Completed && p.State == Returned): // it was true before its end

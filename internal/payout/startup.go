@@ -207,7 +207,7 @@ func (s *Service) reconcileUnknown(ctx context.Context, g gateway.Gateway, id ID
 // rescheduleIfChanged makes the next step of a payout due now if the gateway reports a change, and reports
 // whether it did.
 func (s *Service) rescheduleIfChanged(ctx context.Context, p Payout, r gateway.Report) (bool, error) {
-	if to, err := nextState(r, p, s.o.Currency); err == nil && to == p.State {
+	if to, err := nextState(r, p, s.o.Now(), s.o.Currency); err == nil && to == p.State {
 		return false, nil
 	}
 	return s.reschedule(ctx, p.ID)

@@ -718,6 +718,53 @@ func TestFinalCheck_FailedThenPaid_RecordsDiscrepancy(t *testing.T) {
 	}
 }
 
+// The gateway said that the transfer had failed, and works on it again.
+func TestFinalCheck_FailedThenUnderWay_RecordsDiscrepancy(t *testing.T) {
+	s := newStory(t)
+	s.later(windowOver)
+	tr := s.gateway.transfers[string(s.id)]
+	tr.progress = gateway.Failed
+	s.later(time.Minute)
+	s.wantState(payout.Failed)
+	tr.progress = gateway.InProgress
+	s.later(time.Minute)
+	if p := s.wantState(payout.Failed); p.Discrepancy != "" {
+		t.Errorf("told at once, of what may be a late report: %s", p.Discrepancy)
+	}
+	s.later(time.Hour)
+	if p := s.wantState(payout.Failed); !strings.Contains(p.Discrepancy, "again") {
+		t.Errorf("discrepancy %q", p.Discrepancy)
+	}
+	s.wantAvailable(opening)
+}
+
+// The gateway gave another id for the transfer than it knows it by.
+func TestPoll_OtherID_FoundByReference(t *testing.T) {
+	s := newSubmittedStory(t)
+	tr := s.gateway.transfers[string(s.id)]
+	tr.id, tr.progress = "pout_known", gateway.Paid
+	for range 12 {
+		s.later(20 * time.Minute)
+	}
+	if p := s.wantState(payout.Completed); p.GatewayID != "pout_known" || p.Discrepancy != "" {
+		t.Errorf("it is known as %s, with the discrepancy %q", p.GatewayID, p.Discrepancy)
+	}
+}
+
+// The transfer under the payout's reference is of another amount than was ordered.
+func TestPoll_OtherIDAndAmount_RecordsDiscrepancy(t *testing.T) {
+	s := newSubmittedStory(t)
+	tr := s.gateway.transfers[string(s.id)]
+	first := tr.id
+	tr.id, tr.progress, tr.amount = "pout_known", gateway.Paid, tr.amount+1
+	for range 12 {
+		s.later(20 * time.Minute)
+	}
+	if p := s.wantState(payout.Submitted); p.GatewayID != first || p.Discrepancy == "" {
+		t.Errorf("it is known as %s, with the discrepancy %q", p.GatewayID, p.Discrepancy)
+	}
+}
+
 // The gateway does not know a transfer any more that it had accepted.
 func TestPoll_TransferForgotten_RecordsDiscrepancy(t *testing.T) {
 	s := newSubmittedStory(t)
