@@ -133,7 +133,7 @@ func (s *Service) retryOrReview(ctx context.Context, g gateway.Gateway, seen Pay
 			return nil
 		}
 		p.Tries = tries
-		p.setNextPoll(seen, now.Add(max(atLeast, s.o.Jitter(unknownWaits[min(tries, len(unknownWaits)-1)]))))
+		p.setNextPoll(seen, now.Add(max(atLeast, s.o.Jitter(waitAfter(unknownWaits, tries)))))
 		return nil
 	})
 	return err

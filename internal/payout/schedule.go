@@ -14,7 +14,7 @@ func (s *Service) nextPollAt(p Payout, now time.Time) time.Time {
 		if g, err := s.gatewayOf(p); err == nil && !g.Capabilities().List { // no list of returns says when to look
 			waits = frequentFinalChecks
 		}
-		next := now.Add(s.o.Jitter(waits[min(p.Tries, len(waits)-1)]))
+		next := now.Add(s.o.Jitter(waitAfter(waits, p.Tries)))
 		if last := s.o.Arrival.FinalCheckUntil(p.CompletedAt); next.After(last) {
 			return last
 		}
@@ -24,9 +24,9 @@ func (s *Service) nextPollAt(p Payout, now time.Time) time.Time {
 	case !p.endedUnpaid() || !p.mayBeAtGateway() || p.Discrepancy != "" || !now.Before(s.o.Arrival.FinalCheckUntil(p.EndedAt)):
 		return time.Time{}
 	case p.Refunded():
-		return now.Add(s.o.Jitter(frequentFinalChecks[min(p.Tries, len(frequentFinalChecks)-1)]))
+		return now.Add(s.o.Jitter(waitAfter(frequentFinalChecks, p.Tries)))
 	default:
-		return now.Add(s.o.Jitter(finalChecks[min(p.Tries, len(finalChecks)-1)]))
+		return now.Add(s.o.Jitter(waitAfter(finalChecks, p.Tries)))
 	}
 }
 
@@ -70,6 +70,11 @@ var (
 	finalChecks         = []time.Duration{20 * time.Second, 5 * time.Minute, time.Hour, 24 * time.Hour}
 	frequentFinalChecks = []time.Duration{20 * time.Second, 5 * time.Minute, time.Hour, 6 * time.Hour}
 )
+
+// waitAfter is the wait after so many tries, the last one for all further tries. A number below zero was written by hand.
+func waitAfter(waits []time.Duration, tries int) time.Duration {
+	return waits[min(max(tries, 0), len(waits)-1)]
+}
 
 // backoff doubles base with each try after the first, up to most.
 func backoff(tries int, base, most time.Duration) time.Duration {

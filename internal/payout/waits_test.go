@@ -25,6 +25,19 @@ func TestStep_LeaseBeginsWithTheSending(t *testing.T) {
 	}
 }
 
+// TestStep_TriesBelowZero has the number of tries changed by hand: the step after is as the first.
+func TestStep_TriesBelowZero(t *testing.T) {
+	s := newStory(t)
+	s.gateway.mood, s.gateway.deaf = lostRequests, true
+	s.later(windowOver)
+	s.wantState(payout.Unknown)
+	s.place.ByHand(t, `UPDATE payouts SET tries = -3`)
+	s.later(10 * time.Minute)
+	if p := s.wantState(payout.Unknown); p.Tries == -3 || !p.DueAt.After(s.now) {
+		t.Errorf("at %s, after %d tries, it is due at %s", s.now, p.Tries, p.DueAt)
+	}
+}
+
 // TestStep_Waits has no jitter, so that each wait before the next step is exact.
 func TestStep_Waits(t *testing.T) {
 	nothing := func(*story) {}

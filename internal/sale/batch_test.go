@@ -99,6 +99,19 @@ func TestRecordAll_OneRefusedLate_OthersRecorded(t *testing.T) {
 	}
 }
 
+// TestRecordAll_EarningsTampered_OthersRecorded has the earnings of one seller of a group raised by hand to more than can be counted.
+func TestRecordAll_EarningsTampered_OthersRecorded(t *testing.T) {
+	s := openShop(t)
+	s.record(sale.NewSale{ID: "order-0", Seller: "usr_seller", Amount: 700}, true)
+	s.place.ByHand(t, `UPDATE earnings SET amount = 9223372036854775807; UPDATE users SET role = 'seller'`)
+	refused, err := s.sales.RecordAll(t.Context(), []sale.NewSale{
+		{ID: "order-1", Seller: "usr_buyer", Amount: 100}, {ID: "order-2", Seller: "usr_seller", Amount: 100}, {ID: "order-3", Seller: "usr_buyer", Amount: 100},
+	})
+	if err != nil || !slices.EqualFunc(refused, []error{nil, ledger.ErrTampered, nil}, errors.Is) {
+		t.Errorf("refused are %v, %v; want the second alone", refused, err)
+	}
+}
+
 // TestReleaseDue_TakesLong has each step take a while, so that one transaction releases a part, and the next ones the rest.
 func TestReleaseDue_TakesLong(t *testing.T) {
 	s := openShop(t)

@@ -15,7 +15,7 @@ var furtherBugs = []planted{
 		{inPayout, "case !p.endedUnpaid() || !p.mayBeAtGateway()", "case p.State != Cancelled || !p.mayBeAtGateway()"},
 	}},
 	{"what is paid is looked at once", []edit{
-		{inPayout, "\t\tnext := now.Add(s.o.Jitter(waits[min(p.Tries, len(waits)-1)]))\n", "\t\tnext := now.Add(30 * 24 * time.Hour)\n\t\t_ = waits\n\t\treturn time.Time{}\n"},
+		{inPayout, "\t\tnext := now.Add(s.o.Jitter(waitAfter(waits, p.Tries)))\n", "\t\tnext := now.Add(30 * 24 * time.Hour)\n\t\t_ = waits\n\t\treturn time.Time{}\n"},
 	}},
 	{"a payout in review is not polled again", []edit{
 		{inPayout, "\t\t\tp.setNextPoll(seen, now.Add(s.o.Jitter(reviewPollWait)))\n\t\t\treturn nil\n", "\t\t\tp.DueAt = time.Time{}\n\t\t\treturn nil\n"},
@@ -121,7 +121,7 @@ var furtherBugs = []planted{
 		{inWebhook, "case d.Attempt > int64(len(waits)):", "case d.Attempt > 1:"},
 	}},
 	{"a delivery that failed is not tried again", []edit{
-		{inWebhook, "d.DueAt = now.Add(max(s.o.Jitter(waits[d.Attempt-1]), t.retryAfter))", "d.DueAt = now.Add(365 * 24 * time.Hour)"},
+		{inWebhook, "d.DueAt = now.Add(max(s.o.Jitter(waits[max(d.Attempt-1, 0)]), t.retryAfter))", "d.DueAt = now.Add(365 * 24 * time.Hour)"},
 	}},
 	{"a delivery that a crash cut short is not tried again", []edit{
 		{inWebhook, "taken, err = tx.TakeDeliveries(ctx, e.ID, now, now.Add(lease), limit)", "taken, err = tx.TakeDeliveries(ctx, e.ID, now, now.Add(1000*time.Hour), limit)"},

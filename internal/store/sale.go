@@ -185,10 +185,15 @@ func (tx *Tx) Refund(ctx context.Context, saleID, id string) (sale.Refund, bool,
 	return r, ok, err
 }
 
-// AddEarnings adds to what the seller earned in a month.
+// AddEarnings adds to what the seller earned in a month. It fails with [ledger.ErrTampered] if that is more than the service lets a seller
+// earn, to which nothing may be added that could be counted.
 func (tx *Tx) AddEarnings(ctx context.Context, seller, month string, amount money.Amount) error {
-	_, err := tx.exec(ctx, `INSERT INTO earnings (seller_id, month, amount) VALUES ($1, $2, $3)
-		ON CONFLICT (seller_id, month) DO UPDATE SET amount = earnings.amount + excluded.amount`, seller, month, int64(amount))
+	added, err := tx.execOne(ctx, `INSERT INTO earnings (seller_id, month, amount) VALUES ($1, $2, $3)
+		ON CONFLICT (seller_id, month) DO UPDATE SET amount = earnings.amount + excluded.amount WHERE earnings.amount BETWEEN -$4 AND $4`,
+		seller, month, int64(amount), int64(ledger.MaxTotal))
+	if err == nil && !added {
+		err = tx.fail(ledger.ErrTampered.Because(fmt.Errorf("the earnings of %s in %s are more than a seller can have", seller, month)))
+	}
 	return err
 }
 

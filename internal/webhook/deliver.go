@@ -194,7 +194,7 @@ func (s *Service) try(ctx context.Context, e Endpoint, d Delivery) tried {
 		d.Status, d.DueAt = Failed, time.Time{}
 	default:
 		t.retryAfter = min(answer.RetryAfter, longestAsked)
-		d.DueAt = now.Add(max(s.o.Jitter(waits[d.Attempt-1]), t.retryAfter))
+		d.DueAt = now.Add(max(s.o.Jitter(waits[max(d.Attempt-1, 0)]), t.retryAfter))
 	}
 	t.Delivery = d
 	return t
@@ -328,7 +328,7 @@ func (h *Health) fail(now time.Time, asked time.Duration, before Health, jitter 
 	if h.RetryAt.IsZero() && !before.RetryAt.IsZero() {
 		return // a person asked for a redelivery meanwhile, so the endpoint probably works again
 	}
-	h.RetryAt = now.Add(max(asked, jitter(min(firstWait<<min(h.Failures-1, 20), longestWait))))
+	h.RetryAt = now.Add(max(asked, jitter(min(firstWait<<min(max(h.Failures-1, 0), 20), longestWait))))
 }
 
 // forget drops failures that are too old to say anything of the next one. Where RetryAt is zero, a person asked for a redelivery, and the
