@@ -35,6 +35,10 @@ func TestCheckEntries(t *testing.T) {
 	if events, err := payout.StateChangesOf(s.id, append(slices.Clone(entries), decided, repaired)); err != nil || events[len(events)-1].To != p.State {
 		t.Errorf("a decision and a repair are changes of state: %v, %v", events, err)
 	}
+	unreadable := append(slices.Clone(entries), ledger.Entry{Posting: ledger.Posting{Type: ledger.PayoutUpdated, Data: "{"}})
+	if events, err := payout.StateChangesOf(s.id, unreadable); err == nil {
+		t.Errorf("with an entry that can't be read, the changes of state are %v", events)
+	}
 	for _, tt := range []struct {
 		name       string
 		p          payout.Payout
@@ -51,7 +55,7 @@ func TestCheckEntries(t *testing.T) {
 		{"another payout", payout.Payout{ID: s.id}, entries, true},
 		{"another row", ended, entries, true},
 		{"requested is missing", p, entries[1:], true},
-		{"an unreadable entry", p, append(slices.Clone(entries), ledger.Entry{Posting: ledger.Posting{Type: ledger.PayoutUpdated, Data: "{"}}), true},
+		{"an unreadable entry", p, unreadable, true},
 		{"money that no change stands for", p, changed(func(e []ledger.Entry) []ledger.Entry {
 			e[len(e)-1].Moved = ledger.ReservePayout(1)
 			return e

@@ -7,6 +7,7 @@ import (
 
 	"bursar/internal/decision"
 	"bursar/internal/gateway"
+	"bursar/internal/ledger"
 	"bursar/internal/payout"
 	"bursar/internal/sale"
 )
@@ -109,6 +110,31 @@ func TestResend_MarkHidden_NotSent(t *testing.T) {
 	if s.gateway.sent != sent {
 		t.Errorf("%d orders were sent, want the %d from before", s.gateway.sent, sent)
 	}
+}
+
+// TestResend_EntriesDeleted_NotSent deletes all entries about the payout while the gateway is asked: nothing says any more which bank
+// account was to be paid.
+func TestResend_EntriesDeleted_NotSent(t *testing.T) {
+	s := newStory(t)
+	s.gateway.mood = lostRequests
+	s.later(windowOver)
+	s.later(time.Minute)
+	s.gateway.mood = fair
+	sent := s.gateway.sent
+	asked := false
+	s.gateway.whenFound = func() {
+		if !asked {
+			s.place.ByHand(t, `DELETE FROM entries WHERE subject = '`+string(s.id)+`'`)
+		}
+		asked = true
+	}
+	if err := s.payouts.Step(t.Context(), s.id); !asked || !errors.Is(err, ledger.ErrTampered) {
+		t.Errorf("the gateway was asked: %t, %v", asked, err)
+	}
+	if s.gateway.sent != sent {
+		t.Errorf("%d orders were sent, want the %d from before", s.gateway.sent, sent)
+	}
+	s.wantState(payout.Unknown)
 }
 
 // TestAskGateway_ReadChangedRow_NotAttached has the row name another gateway, which has a transfer under the same reference.

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"bursar/internal/auth"
 	"bursar/internal/ledger"
 	"bursar/internal/money"
 	"bursar/internal/sale"
@@ -97,6 +98,54 @@ func TestRelease_LongJournal(t *testing.T) {
 		t.Errorf("the journal was read %d times, want once", store.reads)
 	}
 	s.wantBalance(2100, 900, 3000)
+}
+
+// longStore is a store in which every journal is too long to be read in a transaction.
+type longStore struct{ sale.Store }
+
+func (l longStore) InTx(ctx context.Context, fn func(sale.Tx) error) error {
+	return l.Store.InTx(ctx, func(tx sale.Tx) error { return fn(longTx{tx}) })
+}
+
+type longTx struct{ sale.Tx }
+
+func (longTx) JournalEnd(context.Context, string) (int64, error) { return 10_000, nil }
+
+// TestRelease_LongJournalsOfManySellers has more long journals than one batch reads: the others are read by the next one.
+func TestRelease_LongJournalsOfManySellers(t *testing.T) {
+	s := openShop(t)
+	store := &reading{Store: longStore{s.db.Sales()}}
+	s.options.Store = store
+	var err error
+	if s.sales, err = sale.New(s.options); err != nil {
+		t.Fatal(err)
+	}
+	const sellers = 7
+	for i := range sellers {
+		seller := fmt.Sprintf("usr_%d", i)
+		err := s.db.Auth().InTx(t.Context(), func(tx auth.Tx) error {
+			return tx.InsertUser(t.Context(), auth.User{ID: seller, Name: "Asha", Email: seller + "@example.com", Role: auth.Seller, CreatedAt: s.now})
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.record(sale.NewSale{ID: "order-" + seller, Seller: seller, Amount: 100, AvailableAt: s.now.Add(time.Hour)}, true)
+	}
+	s.now = s.now.Add(time.Hour)
+	s.release()
+	if store.reads != 5 {
+		t.Errorf("the first batch read %d journals, want 5", store.reads)
+	}
+	for n := 1; n > 0; n = s.release() {
+	}
+	if store.reads != sellers {
+		t.Errorf("%d journals were read, want each of the %d once", store.reads, sellers)
+	}
+	for i := range sellers {
+		if b, err := s.db.Balance(t.Context(), fmt.Sprintf("usr_%d", i)); err != nil || b.Available != 100 {
+			t.Errorf("seller %d has %d available, %v; want 100", i, b.Available, err)
+		}
+	}
 }
 
 // TestLongJournal_ReadFails has the read outside of the transaction fail: nothing may look as if it were done.

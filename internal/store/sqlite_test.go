@@ -130,6 +130,23 @@ func TestWritesAreSerial(t *testing.T) {
 	}
 }
 
+// TestUpdate_NoRowChanged_DiskStaysInTrouble commits after a write that failed. Only rows that were written show that the disk is well.
+func TestUpdate_NoRowChanged_DiskStaysInTrouble(t *testing.T) {
+	db := openTemp(t)
+	ctx := t.Context()
+	FailedToWrite(db, true)
+	err := db.Update(ctx, func(tx *Tx) error {
+		_, err := tx.exec(ctx, `UPDATE settings SET value = '2' WHERE name = 'none'`)
+		return err
+	})
+	if err != nil || !FailedToWrite(db, false) {
+		t.Errorf("after an update of no row, the disk counts as well: %v", err)
+	}
+	if err := db.Update(ctx, put(ctx, "n", "1")); err != nil || FailedToWrite(db, false) {
+		t.Errorf("after an insert, the disk is still in trouble: %v", err)
+	}
+}
+
 func TestUpdate_ContextEnded_NotRun(t *testing.T) {
 	db := openTemp(t)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -440,6 +440,7 @@ func testWithoutKeys(t *testing.T, b *bench) {
 			"append in a request": db.Payouts().InGroup(at.ctx(), ledger.Scope{Owner: "usr_a"}, inRequest),
 			"check a journal":     db.Update(at.ctx(), func(tx *store.Tx) error { return tx.CheckJournal(at.ctx(), "usr_a", 1) }),
 			"read about a payout": second(db.EntriesAbout(at.ctx(), "usr_a", "pyt_waiting")),
+			"read a checked page": second(db.CheckedEntries(at.ctx(), "usr_a", 0, 10)),
 		} {
 			if err == nil {
 				t.Errorf("with %s: %s went well", name, what)
