@@ -189,7 +189,7 @@ func (tx *Tx) Refund(ctx context.Context, saleID, id string) (sale.Refund, bool,
 // earn, to which nothing may be added that could be counted.
 func (tx *Tx) AddEarnings(ctx context.Context, seller, month string, amount money.Amount) error {
 	added, err := tx.execOne(ctx, `INSERT INTO earnings (seller_id, month, amount) VALUES ($1, $2, $3)
-		ON CONFLICT (seller_id, month) DO UPDATE SET amount = earnings.amount + excluded.amount WHERE earnings.amount BETWEEN -$4 AND $4`,
+		ON CONFLICT (seller_id, month) DO UPDATE SET amount = earnings.amount + excluded.amount WHERE earnings.amount BETWEEN -CAST($4 AS BIGINT) AND CAST($4 AS BIGINT)`,
 		seller, month, int64(amount), int64(ledger.MaxTotal))
 	if err == nil && !added {
 		err = tx.fail(ledger.ErrTampered.Because(fmt.Errorf("the earnings of %s in %s are more than a seller can have", seller, month)))
