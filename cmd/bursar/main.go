@@ -22,6 +22,7 @@ import (
 	"bursar/internal/app"
 	"bursar/internal/config"
 	"bursar/internal/fault"
+	"bursar/internal/ledger"
 )
 
 func main() {
@@ -183,6 +184,9 @@ func explain(err error) string {
 	}
 	if cause := f.Unwrap(); cause != nil {
 		text += fmt.Sprintf(" (%v)", cause)
+	}
+	if errors.Is(err, ledger.ErrTampered) { // what it says is for sellers
+		text += ". \"bursar audit\" names what was changed, and \"bursar repair\" shows what it would rebuild; after that, run this again"
 	}
 	return text
 }

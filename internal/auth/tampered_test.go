@@ -19,6 +19,7 @@ func TestTamperedUser(t *testing.T) {
 		"password": fmt.Sprintf(set, fmt.Sprintf(`password_hash = `+mallorys, "password_hash")),
 		"password and MAC": fmt.Sprintf(set, fmt.Sprintf(`password_hash = `+mallorys, "password_hash")+
 			fmt.Sprintf(`, mac = `+mallorys, "mac")),
+		"no hash":       fmt.Sprintf(set, `password_hash = 'nonsense'`),
 		"role":          fmt.Sprintf(set, `role = 'admin'`),
 		"verification":  fmt.Sprintf(set, `verified = 1`),
 		"e-mail":        fmt.Sprintf(set, `email = 'mallory@example.org'`),
