@@ -121,8 +121,13 @@ func TestOpenGateways_Former(t *testing.T) {
 		RazorpayX:     config.RazorpayX{BaseURL: "https://api.razorpay.com/v1", KeyID: "k", KeySecret: "s", AccountNumber: "2", WebhookSecrets: []string{"now"}},
 		FormerGateway: &config.FormerGateway{Name: "razorpayx", Settings: settings},
 	}
-	if _, err := openGateways(cfg, nil, nil); err == nil || !strings.HasPrefix(err.Error(), "BURSAR_FORMER_GATEWAY_SETTINGS: ") {
-		t.Errorf("without an account number: %v", err)
+	for name, check := range map[string]func() error{
+		"serve":        func() error { _, err := openGateways(cfg, nil, nil); return err },
+		"config check": func() error { kept := cfg; kept.AcceptKeysInDatabase = true; return CheckSettings(kept) },
+	} {
+		if err := check(); err == nil || !strings.HasPrefix(err.Error(), "BURSAR_FORMER_GATEWAY_SETTINGS: ") {
+			t.Errorf("%s without an account number: %v", name, err)
+		}
 	}
 	settings[razorpayx.SettingAccountNumber] = "1"
 	got, err := openGateways(cfg, nil, telemetry.NewMetrics())

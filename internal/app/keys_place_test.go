@@ -42,7 +42,7 @@ func TestCheckKeysPlace(t *testing.T) {
 			dir := t.TempDir()
 			cfg := config.Config{
 				Currency: inr, DataDir: dir, KeysFile: tt.keysFile, BaseURL: "https://pay.example", AcceptKeysInDatabase: tt.accept,
-				Gateway: tt.gateway, RazorpayX: config.RazorpayX{BaseURL: tt.at},
+				Gateway: tt.gateway, RazorpayX: config.RazorpayX{BaseURL: tt.at, KeyID: "k", KeySecret: "s", AccountNumber: "1", WebhookSecrets: []string{"w"}},
 			}
 			if cfg.Database.SQLite = filepath.Join(dir, "bursar.db"); tt.postgres != "" {
 				cfg.Database = config.Database{Postgres: pgtest.New(t)}

@@ -131,15 +131,18 @@ func refusesKeysInDatabase(cfg config.Config) bool {
 }
 
 // CheckSettings finds settings with which serve refuses to start, without opening the database. It fails with
-// [config.Problems].
+// [config.Problems], or with what an adapter says of a gateway's settings.
 func CheckSettings(cfg config.Config) error {
-	if cfg.Keys != "" || cfg.KeysFile != "" || !refusesKeysInDatabase(cfg) {
+	if cfg.Keys == "" && cfg.KeysFile == "" && refusesKeysInDatabase(cfg) {
+		if _, err := os.Stat(OwnKeysFile(cfg)); errors.Is(err, fs.ErrNotExist) { // else it is used if the database keeps no key set
+			return config.Problems{{Variable: "BURSAR_KEYS_FILE", Message: "is not set, and " + keysInDatabase}}
+		}
+	}
+	if cfg.Gateway == config.Sandbox { // whose address is known when it runs
 		return nil
 	}
-	if _, err := os.Stat(OwnKeysFile(cfg)); !errors.Is(err, fs.ErrNotExist) { // it is used if the database keeps no key set
-		return nil
-	}
-	return config.Problems{{Variable: "BURSAR_KEYS_FILE", Message: "is not set, and " + keysInDatabase}}
+	_, err := openGateways(cfg, nil, nil)
+	return err
 }
 
 // checkKeysPlace refuses to move real money while the keys that authenticate the journal lie in the database beside it.
