@@ -52,17 +52,17 @@ func (s *Service) applyFound(ctx context.Context, p Payout, r gateway.Report) {
 	}
 }
 
-// mayBeSent reports whether the gateway may have a waiting payout: it was requested before this service started, so that one whose
+// mayHaveBeenSent reports whether the gateway may have a waiting payout: it was requested before this service started, so that one whose
 // database was newer may have sent it, or the gateway turned its order away and took it all the same.
-func (s *Service) mayBeSent(p Payout) bool {
+func (s *Service) mayHaveBeenSent(p Payout) bool {
 	return p.State == Waiting && (p.RequestedAt.Before(s.started) || !p.SentAt.IsZero())
 }
 
-// applyIfSent looks up a waiting payout that the gateway may have, before it is sent or its amount refunded. It returns true if the
+// findIfSent looks up a waiting payout that the gateway may have, before it is sent or its amount refunded. It returns true if the
 // gateway has it, also where the report was not applied because the row has changed since it was read. It fails with
 // [gateway.ErrNotConfigured] where the gateway that may have it can't be asked.
-func (s *Service) applyIfSent(ctx context.Context, p Payout) (bool, error) {
-	if !s.mayBeSent(p) {
+func (s *Service) findIfSent(ctx context.Context, p Payout) (bool, error) {
+	if !s.mayHaveBeenSent(p) {
 		return false, nil
 	}
 	report, err := s.lookUp(ctx, p)

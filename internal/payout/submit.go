@@ -18,7 +18,7 @@ func (s *Service) submit(ctx context.Context, g gateway.Gateway, p Payout) error
 	if stopped, err := s.leaveStopped(ctx, p); stopped || err != nil {
 		return err
 	}
-	sent, err := s.applyIfSent(ctx, p)
+	sent, err := s.findIfSent(ctx, p)
 	if err != nil {
 		return errors.Join(s.requeue(ctx, p.ID, Waiting, 0), err)
 	}
