@@ -46,7 +46,7 @@ func (p *Payout) foundAtGateway(r gateway.Report, now time.Time) {
 // applyFound applies the gateway's report of a payout just found there. A failure is left to the
 // payout's next step, which asks again.
 func (s *Service) applyFound(ctx context.Context, p Payout, r gateway.Report) {
-	if _, err := s.applyReport(ctx, p, r); err != nil {
+	if err := s.applyReport(ctx, p, r); err != nil {
 		s.o.Logger.WarnContext(ctx, "report of payout found at gateway not applied",
 			slog.String("payout_id", string(p.ID)), slog.Any("error", err))
 	}

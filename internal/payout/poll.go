@@ -13,8 +13,7 @@ import (
 func (s *Service) poll(ctx context.Context, g gateway.Gateway, seen Payout) error {
 	report, err := g.Fetch(ctx, seen.GatewayID)
 	if err == nil {
-		_, err := s.applyReport(ctx, seen, report)
-		return err
+		return s.applyReport(ctx, seen, report)
 	}
 	if errors.Is(err, gateway.ErrUnknownTransfer) { // perhaps the row names another gateway than it did
 		if _, tampered := check(ctx, s.o.Store, seen); isTampered(tampered) && !s.hasMovedOn(ctx, seen) {
@@ -57,8 +56,7 @@ func forgotten(gatewayID string) error {
 func (s *Service) finalCheck(ctx context.Context, seen Payout) error {
 	report, err := s.lookUp(ctx, seen)
 	if err == nil {
-		_, err := s.applyReport(ctx, seen, report)
-		return err
+		return s.applyReport(ctx, seen, report)
 	}
 	notOffered := errors.Is(err, gateway.ErrNotOffered)
 	_, again := s.change(context.WithoutCancel(ctx), seen.ID, func(p *Payout) error {

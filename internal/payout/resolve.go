@@ -41,8 +41,7 @@ func (s *Service) reclaim(ctx context.Context, g gateway.Gateway, p Payout) erro
 func (s *Service) resolve(ctx context.Context, g gateway.Gateway, p Payout) error {
 	report, err := s.lookUp(ctx, p)
 	if err == nil {
-		_, err := s.applyReport(ctx, p, report)
-		return err
+		return s.applyReport(ctx, p, report)
 	}
 	notFound := errors.Is(err, gateway.ErrUnknownTransfer) || errors.Is(err, gateway.ErrNotOffered)
 	if notFound && p.State == Unknown && p.Tries > 0 && mayResend(g, p, s.o.Now()) {
@@ -96,8 +95,7 @@ func (s *Service) resend(ctx context.Context, g gateway.Gateway, seen Payout) er
 	}
 	answer := g.Submit(ctx, string(sent.ID), sent.OrderBody)
 	if answer.Outcome == gateway.Accepted {
-		_, err := s.applyReport(ctx, sent, answer.Report)
-		return err
+		return s.applyReport(ctx, sent, answer.Report)
 	}
 	return errors.Join(s.retryOrReview(ctx, g, sent, sent.Tries, answer.RetryAfter),
 		fmt.Errorf("payout %s was sent again and is still unknown: %s: %s", sent.ID, answer.ReasonCode, answer.Reason))

@@ -118,14 +118,12 @@ func (s *Service) recordSubmission(ctx context.Context, g gateway.Gateway, id ID
 	}
 	switch a.Outcome {
 	case gateway.Accepted:
-		_, err := s.applyReport(ctx, Payout{ID: id}, a.Report)
-		return err
+		return s.applyReport(ctx, Payout{ID: id}, a.Report)
 	case gateway.Refused:
 		report, err := g.Find(ctx, string(id))
 		switch {
 		case err == nil:
-			_, err := s.applyReport(ctx, Payout{ID: id}, report)
-			return err
+			return s.applyReport(ctx, Payout{ID: id}, report)
 		case errors.Is(err, gateway.ErrUnknownTransfer):
 			return s.fail(ctx, id, a.ReasonCode, a.Reason)
 		default:
