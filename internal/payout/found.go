@@ -22,7 +22,7 @@ func (s *Service) recordTransferIf(ctx context.Context, seen Payout, r gateway.R
 	var found Payout
 	moved, err := s.changeIn(ctx, ledger.Scope{Payout: string(seen.ID)}, actor, func(tx ChangeTx, p *Payout) error {
 		if _, differs := ledger.Differs(seen, *p); differs || p.State != Waiting {
-			return errRaced
+			return errLeave
 		}
 		p.foundAtGateway(r, s.o.Now())
 		found = *p

@@ -24,7 +24,7 @@ func (s *Service) poll(ctx context.Context, g gateway.Gateway, seen Payout) erro
 	_, again := s.change(context.WithoutCancel(ctx), seen.ID, func(p *Payout) error {
 		isLast = false
 		if p.State != seen.State {
-			return errRaced
+			return errLeave
 		}
 		p.Tries++
 		now := s.o.Now()

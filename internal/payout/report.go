@@ -122,7 +122,7 @@ func (s *Service) logDiscrepancy(ctx context.Context, id ID, said error) {
 func (s *Service) recordDiscrepancy(ctx context.Context, id ID, said error) error {
 	isNew, err := s.change(context.WithoutCancel(ctx), id, func(p *Payout) error {
 		if p.Discrepancy != "" {
-			return errRaced
+			return errLeave
 		}
 		p.Discrepancy = said.Error()
 		return nil

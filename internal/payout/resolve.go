@@ -22,7 +22,7 @@ var unknownWaits = []time.Duration{
 func (s *Service) reclaim(ctx context.Context, g gateway.Gateway, p Payout) error {
 	taken, err := s.change(ctx, p.ID, func(p *Payout) error {
 		if p.State != Submitting {
-			return errRaced
+			return errLeave
 		}
 		p.State, p.Tries = Unknown, 1
 		p.clearNoGateway()
@@ -72,12 +72,12 @@ func (s *Service) resend(ctx context.Context, g gateway.Gateway, seen Payout) er
 	claimed, err := s.changeIn(ctx, ledger.Scope{Payout: string(seen.ID), Pause: true}, ledger.ActorSystem, func(tx ChangeTx, p *Payout) error {
 		isStopped = false
 		if p.State != Unknown || p.Tries != seen.Tries || p.Gateway != g.Name() || !mayResend(g, *p, s.o.Now()) {
-			return errRaced
+			return errLeave
 		}
 		why, err := checkToSend(ctx, tx, *p)
 		isStopped = why != "" || errors.Is(err, bank.ErrNotAccepted)
 		if isStopped {
-			return errRaced
+			return errLeave
 		}
 		if err != nil {
 			return err
@@ -122,7 +122,7 @@ func (s *Service) checkPayable(ctx context.Context, seen Payout) error {
 func (s *Service) retryOrReview(ctx context.Context, g gateway.Gateway, seen Payout, tries int, atLeast time.Duration) error {
 	_, err := s.change(context.WithoutCancel(ctx), seen.ID, func(p *Payout) error {
 		if !p.isUnresolved() {
-			return errRaced
+			return errLeave
 		}
 		now := s.o.Now()
 		if p.State == ManualReview || !mayResend(g, *p, now) {

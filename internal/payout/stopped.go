@@ -75,7 +75,7 @@ func (s *Service) leaveStopped(ctx context.Context, seen Payout) (bool, error) {
 			return err
 		}
 		if why == "" || p.State != Waiting {
-			return errRaced
+			return errLeave
 		}
 		s.markStopped(p, why)
 		return nil

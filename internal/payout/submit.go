@@ -85,7 +85,7 @@ func (s *Service) startSubmitting(ctx context.Context, seen Payout, body string)
 	changed, err := s.changeIn(ctx, ledger.Scope{Payout: string(seen.ID), Pause: true}, ledger.ActorSystem, func(tx ChangeTx, p *Payout) error {
 		isStopped = false
 		if p.State != Waiting || !p.SentAt.Equal(seen.SentAt) {
-			return errRaced
+			return errLeave
 		}
 		why, err := checkToSend(ctx, tx, *p)
 		if err != nil {
@@ -198,7 +198,7 @@ func (s *Service) recordTampered(ctx context.Context, p Payout, why error) error
 func (s *Service) failWaiting(ctx context.Context, seen Payout, why *fault.Error) error {
 	_, err := s.change(ctx, seen.ID, func(p *Payout) error {
 		if p.State != Waiting || !p.SentAt.Equal(seen.SentAt) {
-			return errRaced
+			return errLeave
 		}
 		p.ReasonCode, p.Reason = why.Code, why.Message
 		s.finish(p, Failed)
@@ -221,7 +221,7 @@ func (s *Service) endIfBalanceNegative(ctx context.Context, seen Payout) (bool, 
 	_, err := s.changeIn(ctx, ledger.Scope{Payout: string(seen.ID)}, ledger.ActorSystem, func(tx ChangeTx, p *Payout) error {
 		stopped = false
 		if p.State != seen.State || !p.SentAt.Equal(seen.SentAt) {
-			return errRaced
+			return errLeave
 		}
 		balance, err := tx.Balance(ctx, p.Seller)
 		if err != nil {
