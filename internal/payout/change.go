@@ -56,7 +56,7 @@ func (s *Service) changeIn(ctx context.Context, scope ledger.Scope, actor string
 	return err == nil, err
 }
 
-// save stores p, which was so before, and appends to the seller's journal what changes, with the money that goes with it.
+// save updates the row from was to p, and appends one entry with the changed fields and the money that moves.
 // Nothing but save and a repair changes a recorded field of a stored payout. It fails with errLeave when the stored state
 // is another.
 func (s *Service) save(ctx context.Context, tx ChangeTx, was, p Payout, actor string, now time.Time) error {
@@ -69,13 +69,13 @@ func (s *Service) save(ctx context.Context, tx ChangeTx, was, p Payout, actor st
 	// the row to this seller: the row is saved and no entry is appended.
 	movement, inJournal := movementInto(from, p), false
 	if _, differs := ledger.Differs(was, p); differs {
-		verify := check
-		if !movement.IsZero() {
-			verify = func(ctx context.Context, _ entriesReader, p Payout) ([]ledger.Entry, error) {
-				return checkToMove(ctx, tx, p)
-			}
+		var entries []ledger.Entry
+		var err error
+		if movement.IsZero() {
+			entries, err = check(ctx, tx, was)
+		} else {
+			entries, err = checkToMove(ctx, tx, was)
 		}
-		entries, err := verify(ctx, tx, was)
 		if err != nil && (!isTampered(err) || !movement.IsZero() || from != p.State) {
 			return err
 		}
