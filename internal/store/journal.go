@@ -56,10 +56,10 @@ var headFields = append(fields[ledger.Head]{
 	asText("mac", mutable, func(h *ledger.Head) *string { return &h.MAC }),
 }, within(func(h *ledger.Head) *ledger.Balance { return &h.Balance }, balanceFields)...)
 
-var journalTable = &table[journalMove]{
+var journalTable = &table[headUpdate]{
 	name: "journals", texts: &sync.Map{},
-	columns: within(func(m *journalMove) *ledger.Head { return &m.Head }, headFields,
-		asNumber("number", expected, func(m *journalMove) *int64 { return &m.from })),
+	columns: within(func(m *headUpdate) *ledger.Head { return &m.Head }, headFields,
+		asNumber("number", expected, func(m *headUpdate) *int64 { return &m.from })),
 }
 
 var (
@@ -127,16 +127,16 @@ func (tx *Tx) Append(ctx context.Context, p ledger.Posting) (ledger.Entry, error
 	if err != nil {
 		return ledger.Entry{}, err
 	}
-	move := journalMove{after, before.Number}
+	update := headUpdate{after, before.Number}
 	writes := journalTable.updates
 	if before.Number == 0 {
 		writes = journalTable.insertsMissing
 	}
-	moved, err := tx.write(ctx, writes(tx.dialect, []journalMove{move}))
+	saved, err := tx.write(ctx, writes(tx.dialect, []headUpdate{update}))
 	if err != nil {
 		return ledger.Entry{}, err
 	}
-	if !moved { // another transaction has just made the first entry, which no lock could prevent
+	if !saved { // another transaction has just made the first entry, which no lock could prevent
 		return ledger.Entry{}, errFirstEntryRaced
 	}
 	delete(tx.absent, p.Owner)
