@@ -77,7 +77,7 @@ func (s *Service) Request(ctx context.Context, r Request) (Payout, bool, error) 
 		made:  func(p Payout) bool { return p.Seller == r.Seller && p.Source == r.source() },
 		ownTx: s.needsProof(r),
 	}
-	p, replayed, err := s.idempotent(ctx, ledger.Scope{Pause: true}, draft.RequestedAt, call, func(tx ChangeTx) (Payout, error) {
+	p, replayed, err := s.idempotent(ctx, ledger.Scope{ReadsPause: true}, draft.RequestedAt, call, func(tx ChangeTx) (Payout, error) {
 		return s.reserve(ctx, tx, r, draft)
 	})
 	if err == nil && !replayed {

@@ -82,7 +82,7 @@ func (s *Service) submit(ctx context.Context, g gateway.Gateway, p Payout) error
 // freezes or pauses waits for this transaction, or comes first.
 func (s *Service) startSubmitting(ctx context.Context, seen Payout, body string) (bool, error) {
 	isStopped := false
-	changed, err := s.changeIn(ctx, ledger.Scope{Payout: string(seen.ID), Pause: true}, ledger.ActorSystem, func(tx ChangeTx, p *Payout) error {
+	changed, err := s.changeIn(ctx, ledger.Scope{Payout: string(seen.ID), ReadsPause: true}, ledger.ActorSystem, func(tx ChangeTx, p *Payout) error {
 		isStopped = false
 		if p.State != Waiting || !p.SentAt.Equal(seen.SentAt) {
 			return errLeave

@@ -165,8 +165,8 @@ func (u *unit) loadPaused(d dialect, group []*unitJob) []load {
 	asks := false
 	var sent []string
 	for _, j := range group {
-		asks = asks || j.scope.Pause
-		if j.scope.Pause && j.scope.Payout != "" {
+		asks = asks || j.scope.ReadsPause
+		if j.scope.ReadsPause && j.scope.Payout != "" {
 			sent = append(sent, j.scope.Payout)
 		}
 	}
@@ -448,7 +448,7 @@ func (tx *unitTx) RecordDecision(ctx context.Context, d decision.Decision) error
 }
 
 func (tx *unitTx) EntriesAbout(_ context.Context, seller, id string) ([]ledger.Entry, error) {
-	if id != tx.scope.Payout && (!tx.scope.Pause || id != tx.bankAccount()) {
+	if id != tx.scope.Payout && (!tx.scope.ReadsPause || id != tx.bankAccount()) {
 		return nil, tx.outsideScope("the entries about " + id)
 	}
 	about := tx.u.entries[entriesOf{seller, id}]
@@ -491,7 +491,7 @@ func (tx *unitTx) Balance(_ context.Context, seller string) (ledger.Balance, err
 }
 
 func (tx *unitTx) PayoutsPaused(context.Context) (bool, error) {
-	if !tx.scope.Pause {
+	if !tx.scope.ReadsPause {
 		return false, tx.outsideScope("whether payouts are paused")
 	}
 	return tx.u.paused, tx.u.pausedErr

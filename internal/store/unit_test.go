@@ -164,8 +164,8 @@ func TestUnit_SharesPause(t *testing.T) {
 		scope  ledger.Scope
 		shares bool
 	}{
-		"no payout":    {ledger.Scope{Owner: "usr_a", Pause: true}, false},
-		"a payout":     {ledger.Scope{Payout: "pyt_1", Pause: true}, true},
+		"no payout":    {ledger.Scope{Owner: "usr_a", ReadsPause: true}, false},
+		"a payout":     {ledger.Scope{Payout: "pyt_1", ReadsPause: true}, true},
 		"does not ask": {ledger.Scope{Payout: "pyt_1"}, false},
 	} {
 		for engine, d := range map[string]dialect{"PostgreSQL": postgresDialect, "SQLite": sqliteDialect} {
@@ -184,10 +184,10 @@ func TestUnit_Loads(t *testing.T) {
 		scope ledger.Scope
 		want  int
 	}{
-		"a seller":               {ledger.Scope{Owner: "usr_a"}, 2},               // the journal and the bank account
-		"a seller and a key":     {ledger.Scope{Owner: "usr_a", Key: "k"}, 3},     // the key too
-		"a payout":               {ledger.Scope{Payout: "pyt_1"}, 3},              // the payout, the journal, and the payout's entries
-		"a payout and the pause": {ledger.Scope{Payout: "pyt_1", Pause: true}, 5}, // the bank account's status and the platform's journal too
+		"a seller":               {ledger.Scope{Owner: "usr_a"}, 2},                    // the journal and the bank account
+		"a seller and a key":     {ledger.Scope{Owner: "usr_a", Key: "k"}, 3},          // the key too
+		"a payout":               {ledger.Scope{Payout: "pyt_1"}, 3},                   // the payout, the journal, and the payout's entries
+		"a payout and the pause": {ledger.Scope{Payout: "pyt_1", ReadsPause: true}, 5}, // the bank account's status and the platform's journal too
 	} {
 		if loads := newUnit(nil, &tailCache{}, 1).loads(sqliteDialect, []*unitJob{{scope: tt.scope}}); len(loads) != tt.want {
 			t.Errorf("%s takes %d statements, want %d: %+v", name, len(loads), tt.want, loads)
