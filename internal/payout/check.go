@@ -74,8 +74,8 @@ func checkToMove(ctx context.Context, tx ChangeTx, p Payout) ([]ledger.Entry, er
 	return entries, err
 }
 
-// CameToState is the number of the entry with which a payout came to the state that it has; 0 if none tells. What was added
-// since, about a discrepancy or by a decision, may have been added to what is left of its entries.
+// CameToState returns the number of the last entry that changed the state, or 0. Later entries do not count, because they can be
+// appended after older ones were deleted.
 func CameToState(entries []ledger.Entry) int64 {
 	for _, e := range slices.Backward(entries) {
 		if !slices.Contains(KeepsState, e.Type) {

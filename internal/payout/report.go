@@ -100,8 +100,8 @@ func (s *Service) applyReportIf(
 	return err == nil && saved && to != from, err
 }
 
-// isIntact reports whether a payout is what the service wrote, where it matters: its money is about to move to where
-// the state to has it, the gateway disagrees with it, or it was found to be tampered with before.
+// isIntact compares the payout with its seller's entries if that matters: money is about to move, the gateway disagrees, or
+// tampering was found before. Otherwise it returns true.
 func (s *Service) isIntact(ctx context.Context, tx ChangeTx, p Payout, to State, discrepancy error) (bool, error) {
 	if !p.IsTampered() && discrepancy == nil && to.Status() == p.Status() {
 		return true, nil

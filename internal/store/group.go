@@ -65,7 +65,7 @@ func (q *queue[J]) take(group []J) []J {
 		return group
 	}
 	group = append(group, first)
-	runtime.Gosched() // those who are about to wait come along
+	runtime.Gosched() // let callers that are about to queue join this group
 	defer func() { q.sizes.add(len(group)) }()
 	for len(group) < maxGroup {
 		select {
