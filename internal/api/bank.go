@@ -55,7 +55,7 @@ func (a *api) bankAccountOf(account bank.Account) bankAccountJSON {
 
 func (a *api) registerBankAccount(ctx context.Context, who caller, req bankAccountRequest) (reply[bankAccountJSON], error) {
 	account, err := a.o.Bank.Register(ctx, bank.Registration{
-		Seller: who.UserID, Actor: who.Actor(), Session: who.Session, Proof: who.Proof, Holder: req.holder, Number: req.number, IFSC: req.ifsc,
+		Seller: who.UserID, Actor: who.IssuerActor(), Session: who.Session, Proof: who.Proof, Holder: req.holder, Number: req.number, IFSC: req.ifsc,
 	})
 	switch {
 	case who.Issuer != "" && errors.Is(err, auth.ErrStepUp):

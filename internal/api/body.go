@@ -2,6 +2,7 @@ package api
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -14,14 +15,13 @@ import (
 const maxBody = 64 << 10
 
 var (
-	errTooLarge = fault.New(fault.TooLarge, "body_too_large", "The body is larger than 64 KiB.")
-	errTooSlow  = fault.New(fault.TooSlow, "request_timeout", "The body did not arrive in time. Send the request again.")
-	errBody     = fault.New(fault.Malformed, "invalid_json", "The body must be one JSON object.")
+	errTooSlow = fault.New(fault.TooSlow, "request_timeout", "The body did not arrive in time. Send the request again.")
+	errBody    = fault.New(fault.Malformed, "invalid_json", "The body must be one JSON object.")
 )
 
 // tooLargeFor refuses a body of more than so many bytes.
 func tooLargeFor(most int64) error {
-	return errTooLarge.WithMessage("The body is larger than %d KiB.", most>>10)
+	return fault.New(fault.TooLarge, "body_too_large", fmt.Sprintf("The body is larger than %d KiB.", most>>10))
 }
 
 // readBody reads no more of a body than is allowed.

@@ -24,7 +24,7 @@ type caller struct {
 
 // onPayouts is the caller as the payout service knows them.
 func (c caller) onPayouts() payout.Caller {
-	return payout.Caller{User: c.UserID, Admin: c.Role == auth.Admin, IssuerActor: c.Actor()}
+	return payout.Caller{User: c.UserID, Admin: c.Role == auth.Admin, IssuerActor: c.IssuerActor()}
 }
 
 // gate lets a request in or says why not, before anything else of it is read.

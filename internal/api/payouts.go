@@ -90,7 +90,7 @@ func (a *api) requestPayout(ctx context.Context, who caller, req payoutRequest) 
 		return reply[requestedJSON]{}, err
 	}
 	p, replayed, err := a.o.Payouts.Request(ctx, payout.Request{
-		Seller: who.UserID, Amount: req.amount, Notes: req.notes, Key: req.key, Session: who.Session, Proof: who.Proof, IssuerActor: who.Actor(),
+		Seller: who.UserID, Amount: req.amount, Notes: req.notes, Key: req.key, Session: who.Session, Proof: who.Proof, IssuerActor: who.IssuerActor(),
 	})
 	if who.Issuer != "" && errors.Is(err, payout.ErrSellerProof) {
 		err = errProofHere

@@ -70,8 +70,8 @@ func (s *Service) AuthenticateTrusted(ctx context.Context, token string) (Princi
 	}, nil
 }
 
-// Actor names who asks without a session of ours, for the journal; "" where they have one.
-func (p Principal) Actor() string {
+// IssuerActor names who asks without a session of ours, for the journal; "" where they have one.
+func (p Principal) IssuerActor() string {
 	if p.Issuer == "" {
 		return ""
 	}

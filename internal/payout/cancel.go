@@ -19,12 +19,12 @@ import (
 // and other records of its seller are not.
 func (s *Service) Cancel(ctx context.Context, c Caller, id ID, key string) (Payout, bool, error) {
 	asked, err := s.Payout(ctx, c, id)
-	isSent := false
+	wasFound := false
 	if err == nil { // it waits only if the gateway does not have it
 		if err := s.countGatewayCall(ctx, c, asked); err != nil {
 			return Payout{}, false, err
 		}
-		isSent, err = s.applyIfSent(ctx, asked)
+		wasFound, err = s.findIfSent(ctx, asked)
 		if errors.Is(err, gateway.ErrNotConfigured) && c.Admin && asked.SentAt.IsZero() && !s.o.Restored {
 			err = nil // the gateway is gone, and an admin has looked in its own records
 		}
@@ -51,7 +51,7 @@ func (s *Service) Cancel(ctx context.Context, c Caller, id ID, key string) (Payo
 			atGateway = p
 			return Payout{}, errAskGateway
 		}
-		if isSent { // and the gateway's report was not applied, because the row changed meanwhile
+		if wasFound { // and the gateway's report was not applied, because the row changed meanwhile
 			return Payout{}, ErrCancelUnclear
 		}
 		if _, differs := ledger.Differs(asked, p); differs { // the look-up above was for an older row
@@ -80,7 +80,7 @@ const (
 
 // countGatewayCall counts a seller's cancellation if it asks the gateway. It fails with [ErrCancelledOften].
 func (s *Service) countGatewayCall(ctx context.Context, c Caller, p Payout) error {
-	if asks := s.mayBeSent(p) || p.State == Submitted && s.Cancellable(p); !asks || c.Admin {
+	if asks := s.mayHaveBeenSent(p) || p.State == Submitted && s.Cancellable(p); !asks || c.Admin {
 		return nil
 	}
 	return s.o.Store.InTx(ctx, func(tx Tx) error {

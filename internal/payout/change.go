@@ -10,11 +10,11 @@ import (
 	"bursar/internal/ledger"
 )
 
-// errRaced means that another caller changed the payout first; that change stands.
-var errRaced = errors.New("payout: changed by another caller")
+// errLeave makes change save nothing and return no error: another caller was first, or there is nothing to change.
+var errLeave = errors.New("payout: left as it is")
 
 // change loads a payout, calls alter with it, and saves it, all in one transaction. It reports whether it did. alter may
-// run more than once. If it returns errRaced, nothing is saved, and change returns false and no error.
+// run more than once. If it returns errLeave, nothing is saved, and change returns false and no error.
 func (s *Service) change(ctx context.Context, id ID, alter func(*Payout) error) (bool, error) {
 	return s.changeIn(ctx, ledger.Scope{Payout: string(id)}, ledger.ActorSystem, func(_ ChangeTx, p *Payout) error { return alter(p) })
 }
@@ -23,7 +23,7 @@ func (s *Service) change(ctx context.Context, id ID, alter func(*Payout) error) 
 func (s *Service) changeFrom(ctx context.Context, id ID, from State, alter func(*Payout)) error {
 	_, err := s.change(ctx, id, func(p *Payout) error {
 		if p.State != from {
-			return errRaced
+			return errLeave
 		}
 		alter(p)
 		return nil
@@ -50,14 +50,14 @@ func (s *Service) changeIn(ctx context.Context, scope ledger.Scope, actor string
 	if err == nil && from != to {
 		s.o.StateChanged(from, to)
 	}
-	if errors.Is(err, errRaced) {
+	if errors.Is(err, errLeave) {
 		return false, nil
 	}
 	return err == nil, err
 }
 
-// save stores p, which was so before, and appends to the seller's journal what changes, with the money that goes with it.
-// Nothing but save and a repair changes a recorded field of a stored payout. It fails with errRaced when the stored state
+// save updates the row from was to p, and appends one entry with the changed fields and the money that moves.
+// Nothing but save and a repair changes a recorded field of a stored payout. It fails with errLeave when the stored state
 // is another.
 func (s *Service) save(ctx context.Context, tx ChangeTx, was, p Payout, actor string, now time.Time) error {
 	from := was.State
@@ -69,13 +69,13 @@ func (s *Service) save(ctx context.Context, tx ChangeTx, was, p Payout, actor st
 	// the row to this seller: the row is saved and no entry is appended.
 	movement, inJournal := movementInto(from, p), false
 	if _, differs := ledger.Differs(was, p); differs {
-		verify := check
-		if !movement.IsZero() {
-			verify = func(ctx context.Context, _ entriesReader, p Payout) ([]ledger.Entry, error) {
-				return checkToMove(ctx, tx, p)
-			}
+		var entries []ledger.Entry
+		var err error
+		if movement.IsZero() {
+			entries, err = check(ctx, tx, was)
+		} else {
+			entries, err = checkToMove(ctx, tx, was)
 		}
-		entries, err := verify(ctx, tx, was)
 		if err != nil && (!isTampered(err) || !movement.IsZero() || from != p.State) {
 			return err
 		}
@@ -86,7 +86,7 @@ func (s *Service) save(ctx context.Context, tx ChangeTx, was, p Payout, actor st
 		return err
 	}
 	if !updated {
-		return errRaced
+		return errLeave
 	}
 	if !inJournal {
 		return nil

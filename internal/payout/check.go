@@ -74,8 +74,8 @@ func checkToMove(ctx context.Context, tx ChangeTx, p Payout) ([]ledger.Entry, er
 	return entries, err
 }
 
-// CameToState is the number of the entry with which a payout came to the state that it has; 0 if none tells. What was added
-// since, about a discrepancy or by a decision, may have been added to what is left of its entries.
+// CameToState returns the number of the last entry that changed the state, or 0. Later entries do not count, because they can be
+// appended after older ones were deleted.
 func CameToState(entries []ledger.Entry) int64 {
 	for _, e := range slices.Backward(entries) {
 		if !slices.Contains(KeepsState, e.Type) {
@@ -103,12 +103,12 @@ func isTampered(err error) bool { return errors.Is(err, ledger.ErrTampered) }
 
 // checkToSend is the last check before an order is sent, in the transaction that claims it. It returns why payouts are frozen or paused;
 // "" if they are not. It fails with
-//   - errRaced if the payout was marked with codePossibleDuplicate since endIfBalanceNegative looked at it,
+//   - errLeave if the payout was marked with codePossibleDuplicate since endIfBalanceNegative looked at it,
 //   - [bank.ErrNotAccepted] if the bank account was rejected since the gateway was told of it,
 //   - [ledger.ErrTampered] if the service did not write the payout, or the end of its seller's journal, as they are.
 func checkToSend(ctx context.Context, tx ChangeTx, p Payout) (why string, err error) {
 	if p.ReasonCode == codePossibleDuplicate {
-		return "", errRaced
+		return "", errLeave
 	}
 	if _, err := checkToMove(ctx, tx, p); err != nil {
 		return "", err

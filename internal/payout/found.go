@@ -22,7 +22,7 @@ func (s *Service) recordTransferIf(ctx context.Context, seen Payout, r gateway.R
 	var found Payout
 	moved, err := s.changeIn(ctx, ledger.Scope{Payout: string(seen.ID)}, actor, func(tx ChangeTx, p *Payout) error {
 		if _, differs := ledger.Differs(seen, *p); differs || p.State != Waiting {
-			return errRaced
+			return errLeave
 		}
 		p.foundAtGateway(r, s.o.Now())
 		found = *p
@@ -46,23 +46,23 @@ func (p *Payout) foundAtGateway(r gateway.Report, now time.Time) {
 // applyFound applies the gateway's report of a payout just found there. A failure is left to the
 // payout's next step, which asks again.
 func (s *Service) applyFound(ctx context.Context, p Payout, r gateway.Report) {
-	if _, err := s.applyReport(ctx, p, r); err != nil {
+	if err := s.applyReport(ctx, p, r); err != nil {
 		s.o.Logger.WarnContext(ctx, "report of payout found at gateway not applied",
 			slog.String("payout_id", string(p.ID)), slog.Any("error", err))
 	}
 }
 
-// mayBeSent reports whether the gateway may have a waiting payout: it was requested before this service started, so that one whose
+// mayHaveBeenSent reports whether the gateway may have a waiting payout: it was requested before this service started, so that one whose
 // database was newer may have sent it, or the gateway turned its order away and took it all the same.
-func (s *Service) mayBeSent(p Payout) bool {
+func (s *Service) mayHaveBeenSent(p Payout) bool {
 	return p.State == Waiting && (p.RequestedAt.Before(s.started) || !p.SentAt.IsZero())
 }
 
-// applyIfSent looks up a waiting payout that the gateway may have, before it is sent or its amount refunded. It returns true if the
+// findIfSent looks up a waiting payout that the gateway may have, before it is sent or its amount refunded. It returns true if the
 // gateway has it, also where the report was not applied because the row has changed since it was read. It fails with
 // [gateway.ErrNotConfigured] where the gateway that may have it can't be asked.
-func (s *Service) applyIfSent(ctx context.Context, p Payout) (bool, error) {
-	if !s.mayBeSent(p) {
+func (s *Service) findIfSent(ctx context.Context, p Payout) (bool, error) {
+	if !s.mayHaveBeenSent(p) {
 		return false, nil
 	}
 	report, err := s.lookUp(ctx, p)

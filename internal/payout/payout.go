@@ -70,8 +70,9 @@ type Payout struct {
 	EndedAt     time.Time `journal:"endedAt"`
 	// DueAt is when the next step is to be taken; zero when nothing is left to do.
 	DueAt time.Time
-	// Tries counts steps since the last change of state. It sets the back-off, says from which attempt on an unknown order may be
-	// sent again, and shows a resend that another worker began.
+	// Tries counts steps since the last change of state; it goes on while an order is rejected and sent again. It sets the
+	// back-off. An unknown order is sent again only from the second try, and a transfer that the gateway forgot is a discrepancy only
+	// after several. resend also compares it, to notice another worker.
 	Tries int
 
 	// OrderBody is the exact body that asks the gateway for the transfer, stored before a byte of it is

@@ -19,8 +19,7 @@ func (s *Service) poll(ctx context.Context, g gateway.Gateway, seen Payout) erro
 		}
 	}
 	if err == nil {
-		_, err := s.applyReport(ctx, seen, report)
-		return err
+		return s.applyReport(ctx, seen, report)
 	}
 	if errors.Is(err, gateway.ErrUnknownTransfer) { // perhaps the row names another gateway than it did
 		if _, tampered := check(ctx, s.o.Store, seen); isTampered(tampered) && !s.hasMovedOn(ctx, seen) {
@@ -31,7 +30,7 @@ func (s *Service) poll(ctx context.Context, g gateway.Gateway, seen Payout) erro
 	_, again := s.change(context.WithoutCancel(ctx), seen.ID, func(p *Payout) error {
 		isLast = false
 		if p.State != seen.State {
-			return errRaced
+			return errLeave
 		}
 		p.Tries++
 		now := s.o.Now()
@@ -65,7 +64,7 @@ func (s *Service) findByReference(ctx context.Context, g gateway.Gateway, seen P
 	}
 	found, err = s.change(context.WithoutCancel(ctx), seen.ID, func(p *Payout) error {
 		if p.State != seen.State || p.GatewayID != seen.GatewayID || p.GatewayID == r.GatewayID {
-			return errRaced
+			return errLeave
 		}
 		p.GatewayID = r.GatewayID
 		return nil
@@ -87,8 +86,7 @@ func forgotten(gatewayID string) error {
 func (s *Service) finalCheck(ctx context.Context, seen Payout) error {
 	report, err := s.lookUp(ctx, seen)
 	if err == nil {
-		_, err := s.applyReport(ctx, seen, report)
-		return err
+		return s.applyReport(ctx, seen, report)
 	}
 	notOffered := errors.Is(err, gateway.ErrNotOffered)
 	_, again := s.change(context.WithoutCancel(ctx), seen.ID, func(p *Payout) error {

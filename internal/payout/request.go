@@ -25,8 +25,8 @@ func CheckNotes(notes string) string {
 
 // Request asks for a withdrawal.
 type Request struct {
-	// Session is the seller's that asks, and Proof a fresh proof of who the seller is, or "". Session is empty where nobody
-	// signed in to ask; then no proof is needed.
+	// Session is the session that the seller asks in, or "". Proof is a fresh proof of who the seller is, or "". With a session, an
+	// amount above the limit needs a proof. With KeyActor or IssuerActor, it is refused with [ErrSellerProof].
 	Session, Proof string
 
 	// KeyActor is the service key with which the marketplace asks for the seller, as the journal names it ("key:ID"); empty
@@ -75,9 +75,9 @@ func (s *Service) Request(ctx context.Context, r Request) (Payout, bool, error) 
 	call := repeatable{
 		user: r.Seller, key: r.key(), fingerprint: fmt.Sprintf(FingerprintRequest+"%d %s", r.Amount, r.Notes), payout: draft.ID,
 		made:  func(p Payout) bool { return p.Seller == r.Seller && p.Source == r.source() },
-		ownTx: s.needsProof(r),
+		ownTx: s.mustProve(r),
 	}
-	p, replayed, err := s.idempotent(ctx, ledger.Scope{Pause: true}, draft.RequestedAt, call, func(tx ChangeTx) (Payout, error) {
+	p, replayed, err := s.idempotent(ctx, ledger.Scope{ReadsPause: true}, draft.RequestedAt, call, func(tx ChangeTx) (Payout, error) {
 		return s.reserve(ctx, tx, r, draft)
 	})
 	if err == nil && !replayed {
@@ -152,7 +152,7 @@ func (s *Service) NeedsProof(amount money.Amount) bool {
 	return s.o.ProveAbove > 0 && amount > s.o.ProveAbove
 }
 
-func (s *Service) needsProof(r Request) bool { return r.Session != "" && s.NeedsProof(r.Amount) }
+func (s *Service) mustProve(r Request) bool { return r.Session != "" && s.NeedsProof(r.Amount) }
 
 // ProofBinding is what the proof of a request is bound to.
 func ProofBinding(amount money.Amount, account bank.ID) []string {
@@ -161,12 +161,12 @@ func ProofBinding(amount money.Amount, account bank.ID) []string {
 
 // reserve makes the checks of the interface in their order, then reserves the amount and stores the payout.
 func (s *Service) reserve(ctx context.Context, tx RequestTx, r Request, p Payout) (Payout, error) {
-	if s.needsProof(r) { // first: users are locked before journals
+	if s.mustProve(r) { // first: users are locked before journals
 		if err := s.o.Proofs.LockSession(ctx, tx, r); err != nil {
 			return Payout{}, err
 		}
 	}
-	if r.KeyActor+r.IssuerActor != "" && s.NeedsProof(r.Amount) {
+	if (r.KeyActor != "" || r.IssuerActor != "") && s.NeedsProof(r.Amount) {
 		return Payout{}, ErrSellerProof
 	}
 	if err := s.mayRequest(ctx, tx, p.Seller, p.RequestedAt); err != nil {
@@ -179,7 +179,7 @@ func (s *Service) reserve(ctx context.Context, tx RequestTx, r Request, p Payout
 	if p.BankAccountID != "" && p.BankAccountID != account.ID {
 		return Payout{}, ErrAccountChanged
 	}
-	if s.needsProof(r) {
+	if s.mustProve(r) {
 		if err := s.o.Proofs.UseProof(ctx, tx, r, ProofBinding(r.Amount, account.ID)); err != nil {
 			return Payout{}, err
 		}

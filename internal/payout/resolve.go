@@ -22,7 +22,7 @@ var unknownWaits = []time.Duration{
 func (s *Service) reclaim(ctx context.Context, g gateway.Gateway, p Payout) error {
 	taken, err := s.change(ctx, p.ID, func(p *Payout) error {
 		if p.State != Submitting {
-			return errRaced
+			return errLeave
 		}
 		p.State, p.Tries = Unknown, 1
 		p.clearNoGateway()
@@ -41,8 +41,7 @@ func (s *Service) reclaim(ctx context.Context, g gateway.Gateway, p Payout) erro
 func (s *Service) resolve(ctx context.Context, g gateway.Gateway, p Payout) error {
 	report, err := s.lookUp(ctx, p)
 	if err == nil {
-		_, err := s.applyReport(ctx, p, report)
-		return err
+		return s.applyReport(ctx, p, report)
 	}
 	notFound := errors.Is(err, gateway.ErrUnknownTransfer) || errors.Is(err, gateway.ErrNotOffered)
 	if notFound && p.State == Unknown && p.Tries > 0 && mayResend(g, p, s.o.Now()) {
@@ -70,15 +69,15 @@ func (s *Service) resend(ctx context.Context, g gateway.Gateway, seen Payout) er
 	}
 	var sent Payout
 	isStopped := false
-	claimed, err := s.changeIn(ctx, ledger.Scope{Payout: string(seen.ID), Pause: true}, ledger.ActorSystem, func(tx ChangeTx, p *Payout) error {
+	claimed, err := s.changeIn(ctx, ledger.Scope{Payout: string(seen.ID), ReadsPause: true}, ledger.ActorSystem, func(tx ChangeTx, p *Payout) error {
 		isStopped = false
 		if p.State != Unknown || p.Tries != seen.Tries || p.Gateway != g.Name() || !mayResend(g, *p, s.o.Now()) {
-			return errRaced
+			return errLeave
 		}
 		why, err := checkToSend(ctx, tx, *p)
 		isStopped = why != "" || errors.Is(err, bank.ErrNotAccepted)
 		if isStopped {
-			return errRaced
+			return errLeave
 		}
 		if err != nil {
 			return err
@@ -96,8 +95,7 @@ func (s *Service) resend(ctx context.Context, g gateway.Gateway, seen Payout) er
 	}
 	answer := g.Submit(ctx, string(sent.ID), sent.OrderBody)
 	if answer.Outcome == gateway.Accepted {
-		_, err := s.applyReport(ctx, sent, answer.Report)
-		return err
+		return s.applyReport(ctx, sent, answer.Report)
 	}
 	return errors.Join(s.retryOrReview(ctx, g, sent, sent.Tries, answer.RetryAfter),
 		fmt.Errorf("payout %s was sent again and is still unknown: %s: %s", sent.ID, answer.ReasonCode, answer.Reason))
@@ -124,7 +122,7 @@ func (s *Service) checkPayable(ctx context.Context, seen Payout) error {
 func (s *Service) retryOrReview(ctx context.Context, g gateway.Gateway, seen Payout, tries int, atLeast time.Duration) error {
 	_, err := s.change(context.WithoutCancel(ctx), seen.ID, func(p *Payout) error {
 		if !p.isUnresolved() {
-			return errRaced
+			return errLeave
 		}
 		now := s.o.Now()
 		if p.State == ManualReview || !mayResend(g, *p, now) {

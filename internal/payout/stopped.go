@@ -69,13 +69,13 @@ func (s *Service) leaveStopped(ctx context.Context, seen Payout) (bool, error) {
 	if seen.ReasonCode != CodeStopped {
 		return false, nil
 	}
-	return s.changeIn(ctx, ledger.Scope{Payout: string(seen.ID), Pause: true}, ledger.ActorSystem, func(tx ChangeTx, p *Payout) error {
+	return s.changeIn(ctx, ledger.Scope{Payout: string(seen.ID), ReadsPause: true}, ledger.ActorSystem, func(tx ChangeTx, p *Payout) error {
 		why, err := whyStopped(ctx, tx, p.Seller)
 		if err != nil {
 			return err
 		}
 		if why == "" || p.State != Waiting {
-			return errRaced
+			return errLeave
 		}
 		s.markStopped(p, why)
 		return nil

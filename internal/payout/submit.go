@@ -18,7 +18,7 @@ func (s *Service) submit(ctx context.Context, g gateway.Gateway, p Payout) error
 	if stopped, err := s.leaveStopped(ctx, p); stopped || err != nil {
 		return err
 	}
-	sent, err := s.applyIfSent(ctx, p)
+	sent, err := s.findIfSent(ctx, p)
 	if err != nil {
 		return errors.Join(s.requeue(ctx, p.ID, Waiting, 0), err)
 	}
@@ -82,10 +82,10 @@ func (s *Service) submit(ctx context.Context, g gateway.Gateway, p Payout) error
 // freezes or pauses waits for this transaction, or comes first.
 func (s *Service) startSubmitting(ctx context.Context, seen Payout, body string) (bool, error) {
 	isStopped := false
-	changed, err := s.changeIn(ctx, ledger.Scope{Payout: string(seen.ID), Pause: true}, ledger.ActorSystem, func(tx ChangeTx, p *Payout) error {
+	changed, err := s.changeIn(ctx, ledger.Scope{Payout: string(seen.ID), ReadsPause: true}, ledger.ActorSystem, func(tx ChangeTx, p *Payout) error {
 		isStopped = false
 		if p.State != Waiting || !p.SentAt.Equal(seen.SentAt) {
-			return errRaced
+			return errLeave
 		}
 		why, err := checkToSend(ctx, tx, *p)
 		if err != nil {
@@ -118,14 +118,12 @@ func (s *Service) recordSubmission(ctx context.Context, g gateway.Gateway, id ID
 	}
 	switch a.Outcome {
 	case gateway.Accepted:
-		_, err := s.applyReport(ctx, Payout{ID: id}, a.Report)
-		return err
+		return s.applyReport(ctx, Payout{ID: id}, a.Report)
 	case gateway.Refused:
 		report, err := g.Find(ctx, string(id))
 		switch {
 		case err == nil:
-			_, err := s.applyReport(ctx, Payout{ID: id}, report)
-			return err
+			return s.applyReport(ctx, Payout{ID: id}, report)
 		case errors.Is(err, gateway.ErrUnknownTransfer):
 			return s.fail(ctx, id, a.ReasonCode, a.Reason)
 		default:
@@ -200,7 +198,7 @@ func (s *Service) recordTampered(ctx context.Context, p Payout, why error) error
 func (s *Service) failWaiting(ctx context.Context, seen Payout, why *fault.Error) error {
 	_, err := s.change(ctx, seen.ID, func(p *Payout) error {
 		if p.State != Waiting || !p.SentAt.Equal(seen.SentAt) {
-			return errRaced
+			return errLeave
 		}
 		p.ReasonCode, p.Reason = why.Code, why.Message
 		s.finish(p, Failed)
@@ -223,7 +221,7 @@ func (s *Service) endIfBalanceNegative(ctx context.Context, seen Payout) (bool, 
 	_, err := s.changeIn(ctx, ledger.Scope{Payout: string(seen.ID)}, ledger.ActorSystem, func(tx ChangeTx, p *Payout) error {
 		stopped = false
 		if p.State != seen.State || !p.SentAt.Equal(seen.SentAt) {
-			return errRaced
+			return errLeave
 		}
 		balance, err := tx.Balance(ctx, p.Seller)
 		if err != nil {

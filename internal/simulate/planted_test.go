@@ -58,7 +58,7 @@ var bugs = []planted{
 		{inPayout, "\tif notFound && p.State == Unknown && p.Tries > 0", "\tif notFound && p.State == Unknown {\n\t\t_, err := s.change(ctx, p.ID, func(p *Payout) error {\n\t\t\tp.ReasonCode = \"not_found\"\n\t\t\ts.finish(p, Failed)\n\t\t\treturn nil\n\t\t})\n\t\treturn err\n\t}\n\tif notFound && p.State == Unknown && p.Tries > 0"},
 	}},
 	{"a refusal of a resend is final", []edit{
-		{inPayout, "\tif answer.Outcome == gateway.Accepted {\n\t\t_, err := s.applyReport(ctx, sent, answer.Report)", "\tif answer.Outcome == gateway.Refused {\n\t\t_, err := s.change(ctx, sent.ID, func(p *Payout) error {\n\t\t\tp.ReasonCode, p.Reason = answer.ReasonCode, answer.Reason\n\t\t\ts.finish(p, Failed)\n\t\t\treturn nil\n\t\t})\n\t\treturn err\n\t}\n\tif answer.Outcome == gateway.Accepted {\n\t\t_, err := s.applyReport(ctx, sent, answer.Report)"},
+		{inPayout, "\tif answer.Outcome == gateway.Accepted {\n\t\treturn s.applyReport(ctx, sent, answer.Report)", "\tif answer.Outcome == gateway.Refused {\n\t\t_, err := s.change(ctx, sent.ID, func(p *Payout) error {\n\t\t\tp.ReasonCode, p.Reason = answer.ReasonCode, answer.Reason\n\t\t\ts.finish(p, Failed)\n\t\t\treturn nil\n\t\t})\n\t\treturn err\n\t}\n\tif answer.Outcome == gateway.Accepted {\n\t\treturn s.applyReport(ctx, sent, answer.Report)"},
 	}},
 	{"a retry takes a new key", []edit{
 		{inPayout, "g.Submit(ctx, string(sent.ID), sent.OrderBody)", `g.Submit(ctx, fmt.Sprintf("%s-%d", sent.ID, sent.Tries), sent.OrderBody)`},
@@ -87,7 +87,7 @@ var bugs = []planted{
 		{inPayout, "\t\tif p.State == Submitted {\n\t\t\tatGateway = p\n\t\t\treturn Payout{}, errAskGateway\n\t\t}\n", ""},
 	}},
 	{"an old payout is cancelled without asking", []edit{
-		{inPayout, "isSent, err = s.applyIfSent(ctx, asked)", "err = ctx.Err()"},
+		{inPayout, "wasFound, err = s.findIfSent(ctx, asked)", "err = ctx.Err()"},
 		{inPayout, "moved, err := s.recordTransfer(ctx, p, t.Report)", "moved, err := true, error(nil)"},
 	}},
 	{"the balance is read, and then written", []edit{
@@ -348,7 +348,7 @@ var bugs = []planted{
 		{inPayout, "if p.State != Unknown || p.Tries != seen.Tries || p.Gateway", "if p.Tries != seen.Tries || p.Gateway"},
 	}},
 	{"a refusal is believed without looking", []edit{
-		{inPayout, "\t\treport, err := g.Find(ctx, string(id))\n\t\tswitch {\n\t\tcase err == nil:\n\t\t\t_, err := s.applyReport(ctx, Payout{ID: id}, report)", "\t\treport, err := gateway.Report{}, gateway.ErrUnknownTransfer\n\t\tswitch {\n\t\tcase err == nil:\n\t\t\t_, err := s.applyReport(ctx, Payout{ID: id}, report)"},
+		{inPayout, "\t\treport, err := g.Find(ctx, string(id))\n\t\tswitch {\n\t\tcase err == nil:\n\t\t\treturn s.applyReport(ctx, Payout{ID: id}, report)", "\t\treport, err := gateway.Report{}, gateway.ErrUnknownTransfer\n\t\tswitch {\n\t\tcase err == nil:\n\t\t\treturn s.applyReport(ctx, Payout{ID: id}, report)"},
 	}},
 	{"what was turned away counts as never sent", []edit{
 		{inPayout, "\tif answer.NotSent {", "\tif answer.Outcome == gateway.NotTaken {"},

@@ -34,7 +34,7 @@ func (m *market) checkTampering() {
 	t := &tamperer{m: m, on: on, raw: raw, s: s}
 	for _, act := range []func(){
 		t.raiseSale, t.raiseBalance, t.raisePayout, t.forgeEntry, t.dropEntry, t.hideSale, t.redirectAccount, t.raisePayoutUnderWay, t.hidePause, t.rewindPayout,
-		t.dropRefund, t.raiseEarnings, t.hastenSale, t.repeatRefund,
+		t.dropRefund, t.raiseEarnings, t.rescheduleSale, t.repeatRefund,
 	} {
 		if m.violation == nil {
 			act()
@@ -357,8 +357,8 @@ func (t *tamperer) raiseEarnings() {
 	}
 }
 
-// hastenSale has a sale looked at before its holding period is over, and then has that period end now.
-func (t *tamperer) hastenSale() {
+// rescheduleSale has a sale looked at before its holding period is over, and then has that period end now.
+func (t *tamperer) rescheduleSale() {
 	m := t.m
 	id := t.earn(2*minimum, 4*time.Hour)
 	where := quote("id", id)
@@ -373,7 +373,7 @@ func (t *tamperer) hastenSale() {
 	t.whileTampered(id, "sales-match-journal", 30*time.Minute, availableAt, dueAt)
 	m.assert(tamperingFound, m.violation != nil || !m.model.sales[id].released, t.s.id, "the holding period of sale %s was ended in the database, and the sale is released", id)
 	m.pass(m.now + 4*time.Hour)
-	m.assert(tamperingFound, m.violation != nil || m.model.sales[id].released, t.s.id, "sale %s was put right, its holding period is over, and it is not released", id)
+	m.assert(tamperingFound, m.violation != nil || m.model.sales[id].released, t.s.id, "sale %s was repaired, its holding period is over, and it is not released", id)
 }
 
 // repeatRefund deletes what tells that a refund was recorded, and records it again.

@@ -223,7 +223,7 @@ func (s payoutStore) InTx(ctx context.Context, fn func(payout.Tx) error) error {
 }
 
 func (s payoutStore) InGroup(ctx context.Context, c ledger.Scope, fn func(payout.ChangeTx) error) error {
-	if id := payout.ID(c.Payout); id != "" && c.Pause && id == s.on.m.rejectAtClaim {
+	if id := payout.ID(c.Payout); id != "" && c.ReadsPause && id == s.on.m.rejectAtClaim {
 		s.on.m.rejectAtClaim = ""
 		s.on.m.rejectAccounts(s.on, s.on.m.sellerOf(s.on.m.model.payouts[id].seller))
 	}

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"runtime"
 	"sync"
 
@@ -15,6 +16,9 @@ const (
 )
 
 var errClosed = fault.New(fault.Unavailable, "shutting_down", "The service is shutting down. Try again in a moment.")
+
+// errServeAlone says that a group can't be served together: each of its jobs is served by itself then.
+var errServeAlone = errors.New("the jobs of this group have to be served one by one")
 
 // job is a closure that waits for its turn in a group.
 type job[T any] struct {
@@ -61,7 +65,7 @@ func (q *queue[J]) take(group []J) []J {
 		return group
 	}
 	group = append(group, first)
-	runtime.Gosched() // those who are about to wait come along
+	runtime.Gosched() // let callers that are about to queue join this group
 	defer func() { q.sizes.add(len(group)) }()
 	for len(group) < maxGroup {
 		select {

@@ -56,10 +56,10 @@ var headFields = append(fields[ledger.Head]{
 	asText("mac", mutable, func(h *ledger.Head) *string { return &h.MAC }),
 }, within(func(h *ledger.Head) *ledger.Balance { return &h.Balance }, balanceFields)...)
 
-var journalTable = &table[journalMove]{
+var journalTable = &table[headUpdate]{
 	name: "journals", texts: &sync.Map{},
-	columns: within(func(m *journalMove) *ledger.Head { return &m.Head }, headFields,
-		asNumber("number", expected, func(m *journalMove) *int64 { return &m.from })),
+	columns: within(func(m *headUpdate) *ledger.Head { return &m.Head }, headFields,
+		asNumber("number", expected, func(m *headUpdate) *int64 { return &m.from })),
 }
 
 var (
@@ -127,16 +127,16 @@ func (tx *Tx) Append(ctx context.Context, p ledger.Posting) (ledger.Entry, error
 	if err != nil {
 		return ledger.Entry{}, err
 	}
-	move := journalMove{after, before.Number}
+	update := headUpdate{after, before.Number}
 	writes := journalTable.updates
 	if before.Number == 0 {
 		writes = journalTable.insertsMissing
 	}
-	moved, err := tx.write(ctx, writes(tx.dialect, []journalMove{move}))
+	saved, err := tx.write(ctx, writes(tx.dialect, []headUpdate{update}))
 	if err != nil {
 		return ledger.Entry{}, err
 	}
-	if !moved { // another transaction has just made the first entry, which no lock could prevent
+	if !saved { // another transaction has just made the first entry, which no lock could prevent
 		return ledger.Entry{}, errFirstEntryRaced
 	}
 	delete(tx.absent, p.Owner)
@@ -354,32 +354,6 @@ func (tx *Tx) checkNewest(ctx context.Context, owner string, head ledger.Head) e
 	return err
 }
 
-// CheckNewest is [Tx.CheckNewest] outside of a transaction, for a journal that goes on to the entry upTo at least. It reads on
-// from where it found the journal whole, unless older entries may have been hidden since: the caller relies on another entry,
-// last, or a sale was recorded, which may have been recorded before.
-func (db *DB) CheckNewest(ctx context.Context, owner string, last, upTo int64) error {
-	head, err := db.head(ctx, owner)
-	if err != nil {
-		return err
-	}
-	if head.Number < upTo { // the row is an old one
-		return ledger.ErrTampered.Because(fmt.Errorf("the journal of %s ends with entry %d, and has an entry %d", owner, head.Number, upTo))
-	}
-	place, read := entryPlace{owner, last}, db.entriesAfter(ctx, owner)
-	known := db.whole.upTo(place, head.Number)
-	if known.Counts.Sales != head.Counts.Sales {
-		known = ledger.Head{}
-	}
-	at, err := db.signer.checkNewest(head, beforeReach(head), known, head.Number, read)
-	if known.Number > 0 && errors.Is(err, ledger.ErrTampered) { // the datastore may have been put back since then
-		at, err = db.signer.checkNewest(head, beforeReach(head), ledger.Head{}, head.Number, read)
-	}
-	if err == nil {
-		db.whole.keep(place, at)
-	}
-	return err
-}
-
 // head is where an owner's journal stands. One without entries is not stored.
 func (db *DB) head(ctx context.Context, owner string) (ledger.Head, error) {
 	head := ledger.NewHead(owner)
@@ -437,32 +411,6 @@ func (s *signer) checkNewestSeen(
 type entryPlace struct {
 	owner  string
 	number int64
-}
-
-// checkedTails remembers up to where journals were found whole, by the last entry that the caller knew.
-type checkedTails struct {
-	mu sync.Mutex
-	at map[entryPlace]ledger.Head
-}
-
-// upTo is how a journal stood when it was last found whole; zero when that is not known, or was beyond the entry last.
-func (w *checkedTails) upTo(place entryPlace, last int64) ledger.Head {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if at := w.at[place]; at.Number <= last {
-		return at
-	}
-	return ledger.Head{}
-}
-
-func (w *checkedTails) keep(place entryPlace, at ledger.Head) {
-	const most = 10_000 // some megabytes
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.at == nil || len(w.at) >= most {
-		w.at = map[entryPlace]ledger.Head{}
-	}
-	w.at[place] = at
 }
 
 // Balance is the owner's totals, which stay as they are until the transaction ends; zero for an owner without a journal.

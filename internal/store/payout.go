@@ -47,10 +47,10 @@ var payoutFields = fields[payout.Payout]{
 	rare(asText("discrepancy", mutable, func(p *payout.Payout) *string { return &p.Discrepancy })),
 }
 
-var payoutTable = &table[payoutMove]{
+var payoutTable = &table[payoutUpdate]{
 	name: "payouts", texts: &sync.Map{},
-	columns: within(func(p *payoutMove) *payout.Payout { return &p.Payout }, payoutFields,
-		asText("state", expected, func(p *payoutMove) *payout.State { return &p.from })),
+	columns: within(func(p *payoutUpdate) *payout.Payout { return &p.Payout }, payoutFields,
+		asText("state", expected, func(p *payoutUpdate) *payout.State { return &p.from })),
 }
 
 // payoutColumns are a payout with what is shown of its bank account.
@@ -72,7 +72,7 @@ var (
 	payoutByID    = selectPayouts + `WHERE p.id = $1`
 )
 
-var keyTable = &table[idempotencyRow]{
+var idempotencyTable = &table[idempotencyRow]{
 	name: "idempotency_keys", texts: &sync.Map{},
 	columns: []column[idempotencyRow]{
 		asText("user_id", primaryKey, func(k *idempotencyRow) *string { return &k.user }),
@@ -105,7 +105,7 @@ func (tx *Tx) AccountToPay(ctx context.Context, seller string) (bank.Account, er
 // InsertPayout adds a payout that has just been asked for. It fails with [ledger.ErrTampered] if its id, which has just been
 // made, is taken: an attacker inserted a row.
 func (tx *Tx) InsertPayout(ctx context.Context, p payout.Payout) error {
-	added, err := tx.ImportPayout(ctx, p)
+	added, err := tx.insertPayoutIfMissing(ctx, p)
 	if err == nil && !added {
 		err = tx.fail(ledger.ErrTampered.Because(fmt.Errorf("there is a payout %s already, which the service did not make", p.ID)))
 	}
@@ -114,7 +114,11 @@ func (tx *Tx) InsertPayout(ctx context.Context, p payout.Payout) error {
 
 // ImportPayout adds a payout unless there is one with its id.
 func (tx *Tx) ImportPayout(ctx context.Context, p payout.Payout) (bool, error) {
-	return tx.write(ctx, payoutTable.insertsMissing(tx.dialect, []payoutMove{{Payout: p}}))
+	return tx.insertPayoutIfMissing(ctx, p)
+}
+
+func (tx *Tx) insertPayoutIfMissing(ctx context.Context, p payout.Payout) (bool, error) {
+	return tx.write(ctx, payoutTable.insertsMissing(tx.dialect, []payoutUpdate{{Payout: p}}))
 }
 
 // DeleteUnrecordedPayout deletes the row of a payout that no journal knows: it is no projection of anything.
@@ -144,7 +148,7 @@ func (tx *Tx) Payout(ctx context.Context, id payout.ID) (payout.Payout, error) {
 
 // UpdatePayout saves p if the stored state is still from.
 func (tx *Tx) UpdatePayout(ctx context.Context, from payout.State, p payout.Payout) (bool, error) {
-	return tx.write(ctx, payoutTable.updates(tx.dialect, []payoutMove{{p, from}}))
+	return tx.write(ctx, payoutTable.updates(tx.dialect, []payoutUpdate{{p, from}}))
 }
 
 // LeaseDuePayouts leases payouts whose step is due, the longest due first. It fails with [SchemaError] while a trigger could undo what
@@ -198,7 +202,7 @@ func (tx *Tx) Idempotency(ctx context.Context, user, key string) (payout.Idempot
 
 // SaveIdempotency keeps what an idempotency key stands for unless it stands for something already.
 func (tx *Tx) SaveIdempotency(ctx context.Context, user, key string, m payout.Idempotency, now time.Time) (bool, error) {
-	return tx.write(ctx, keyTable.insertsMissing(tx.dialect, []idempotencyRow{{ownedKey{user, key}, m, now}}))
+	return tx.write(ctx, idempotencyTable.insertsMissing(tx.dialect, []idempotencyRow{{ownedKey{user, key}, m, now}}))
 }
 
 // SaveIdempotencyRefusal adds why the request was refused to a key that this transaction saved.

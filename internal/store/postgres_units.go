@@ -21,9 +21,9 @@ type unitWriter struct {
 	queue   queue[*unitJob]
 	writers sync.WaitGroup
 	// alone serves one change in a transaction of its own, when its group could not be committed.
-	alone  func(ctx context.Context, fn func(*Tx) error) error
-	signer *signer
-	tails  *tailCache
+	alone   func(ctx context.Context, fn func(*Tx) error) error
+	macKeys *signer
+	tails   *tailCache
 }
 
 // unitWriters is how many groups are under way at once: while one commits, the next is decided.
@@ -32,14 +32,14 @@ const unitWriters = 2
 // unitLine is one writer's connection.
 type unitLine struct {
 	postgresLine
-	signer *signer
-	tails  *tailCache
+	macKeys *signer
+	tails   *tailCache
 }
 
 func newUnitWriter(config *pgx.ConnConfig, keys *signer, alone func(context.Context, func(*Tx) error) error) *unitWriter {
 	config = config.Copy()
 	config.RuntimeParams["lock_timeout"] = "1s" // briefer than a change by itself waits
-	w := &unitWriter{config: config, queue: newQueue[*unitJob](), alone: alone, signer: keys, tails: &tailCache{}}
+	w := &unitWriter{config: config, queue: newQueue[*unitJob](), alone: alone, macKeys: keys, tails: &tailCache{}}
 	for range unitWriters {
 		w.writers.Go(w.run)
 	}
@@ -62,7 +62,7 @@ func (w *unitWriter) Close() error {
 }
 
 func (w *unitWriter) run() {
-	line := &unitLine{postgresLine{config: w.config}, w.signer, w.tails}
+	line := &unitLine{postgresLine{config: w.config}, w.macKeys, w.tails}
 	defer line.hangUp()
 	group := w.queue.take(make([]*unitJob, 0, maxGroup))
 	for ; len(group) > 0; group = w.queue.take(group) {
@@ -110,7 +110,7 @@ func (l *unitLine) transact(ctx context.Context, group []*unitJob, outcomes []er
 	if err := l.dial(ctx); err != nil {
 		return false, err
 	}
-	keys, err := l.signer.get()
+	keys, err := l.macKeys.get()
 	if err != nil {
 		return false, err
 	}
@@ -129,7 +129,7 @@ func (l *unitLine) transact(ctx context.Context, group []*unitJob, outcomes []er
 	for i, j := range group {
 		outcomes[i] = u.serve(j)
 	}
-	if committing, err = l.write(ctx, u.written(postgresDialect)); err == nil {
+	if committing, err = l.write(ctx, u.writeStatements(postgresDialect)); err == nil {
 		u.keepTails()
 	}
 	return committing, err

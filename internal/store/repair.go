@@ -261,7 +261,7 @@ func (r *repairer) journal(ctx context.Context, owner string, rewritten, rowsDif
 		_, err := r.tx.exec(ctx, `DELETE FROM journals WHERE owner = $1`, owner)
 		return err
 	}
-	if err := r.write(ctx, journalTable.puts(r.tx.dialect, []journalMove{{at, 0}})...); err != nil {
+	if err := r.write(ctx, journalTable.puts(r.tx.dialect, []headUpdate{{at, 0}})...); err != nil {
 		return err
 	}
 	delete(r.tx.absent, at.Owner)
@@ -441,7 +441,7 @@ func (r *repairer) payout(ctx context.Context, owner string, id payout.ID, entri
 	case change == "":
 		change = "its status or its next step was changed; they follow from the journal"
 	}
-	if err := r.write(ctx, payoutTable.puts(r.tx.dialect, []payoutMove{{Payout: restored}})...); err != nil {
+	if err := r.write(ctx, payoutTable.puts(r.tx.dialect, []payoutUpdate{{Payout: restored}})...); err != nil {
 		return err
 	}
 	return r.can(ctx, owner, string(id), change, then...)

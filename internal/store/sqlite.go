@@ -278,9 +278,6 @@ func (w *groupWriter) commit(group []*sqliteJob) {
 	}
 }
 
-// errServeAlone says that a group can't be served together: each of its jobs is served by itself then.
-var errServeAlone = errors.New("the jobs of this group have to be served one by one")
-
 // transact returns each job's own outcome, and an error that takes the place of all of them.
 func (w *groupWriter) transact(group []*sqliteJob) ([]error, error) {
 	outcomes := make([]error, len(group))
@@ -356,7 +353,7 @@ func (w *groupWriter) changes(group []*sqliteJob, outcomes []error) (u *unit, wr
 			outcomes[i] = u.serve(j.change)
 		}
 	}
-	writes := u.written(sqliteDialect)
+	writes := u.writeStatements(sqliteDialect)
 	for _, write := range writes {
 		result, err := w.conn.ExecContext(context.Background(), write.sql, write.args...)
 		if err != nil {

@@ -39,8 +39,8 @@ type DB struct {
 	// keyed reads the rows of many keys together, unless nothing happens beside another.
 	keyed *rowReader
 	// signer has the keys of the journal.
-	signer *signer
-	whole  checkedTails
+	signer       *signer
+	checkedHeads checkedHeads
 
 	prepareds sync.Map                     // query text → *sql.Stmt on the reader
 	fail      func(statement string) error // see [DB.FailBefore]

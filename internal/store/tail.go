@@ -179,7 +179,7 @@ func (t *unitTail) scan(r *row) {
 // group is checked by itself, without tails: the datastore may have been restored, or an entry tampered with.
 func (u *unit) checkTails() error {
 	for owner, tail := range u.tails {
-		_, tail.err = u.loadedEnd(owner).CheckNewest(u.signing, tail.from, tail.wholeTo, slices.Values(tail.entries))
+		_, tail.err = u.loadedEnd(owner).CheckNewest(u.macKeys, tail.from, tail.wholeTo, slices.Values(tail.entries))
 		if tail.err == nil {
 			continue
 		}

@@ -23,15 +23,16 @@ import (
 // statements on SQLite, and one seller's changes would wait for each other's commits. The measurements are in
 // docs/adr/0010-grouped-requests.md.
 //
-// The writers of both engines take a unit through five stages: loads locks and reads, followUps reads what depends on that
-// (tail.go, journal.go), checkTails checks the ends of journals (tail.go), serve runs each change, and written writes (table.go).
+// The writers of both engines (postgres_units.go, sqlite.go) take a unit through five stages: loads locks and reads, followUps
+// reads what depends on that, checkTails checks the ends of journals (tail.go), serve runs each change, and writeStatements
+// returns the statements that write the result (made by table.go). Once they are committed, keepTails caches the ends of journals.
 type unit struct {
-	signing  ledger.Keys
+	macKeys  ledger.Keys
 	journals map[string]*unitJournal
 	// orphaned are owners whose row of totals is missing, although they have entries.
 	orphaned     map[string]bool
 	bankAccounts map[string]storedAccount // that sellers are paid to
-	keys         map[ownedKey]payout.Idempotency
+	idempotency  map[ownedKey]payout.Idempotency
 	payouts      map[payout.ID]*payout.Payout
 	// entries are those about the payouts that the group names, and about the bank accounts of those that are about to be sent.
 	// Those to be written are included.
@@ -64,11 +65,11 @@ type subjectEntries struct {
 
 // unitWrites is what a unit writes.
 type unitWrites struct {
-	keys    []idempotencyRow
-	entries []ledger.Entry
-	added   []payoutMove
+	idempotency []idempotencyRow
+	entries     []ledger.Entry
+	added       []payoutUpdate
 	// changed are payouts as they will be, and the states in which they were found.
-	changed map[payout.ID]payoutMove
+	changed map[payout.ID]payoutUpdate
 }
 
 type idempotencyRow struct {
@@ -77,13 +78,13 @@ type idempotencyRow struct {
 	at time.Time
 }
 
-type payoutMove struct {
+type payoutUpdate struct {
 	payout.Payout
 	from payout.State
 }
 
-// journalMove takes a journal's row from a number to where it then stands.
-type journalMove struct {
+// headUpdate takes the row of a journal from the entry with number from to a later head.
+type headUpdate struct {
 	ledger.Head
 	from int64
 }
@@ -95,12 +96,12 @@ type unitJob struct {
 }
 
 // newUnit makes a unit for a group of that many changes.
-func newUnit(signing ledger.Keys, cached *tailCache, size int) *unit {
+func newUnit(macKeys ledger.Keys, cached *tailCache, size int) *unit {
 	return &unit{
-		signing: signing, journals: make(map[string]*unitJournal, size), orphaned: map[string]bool{}, bankAccounts: make(map[string]storedAccount, size),
-		keys: make(map[ownedKey]payout.Idempotency, size), payouts: make(map[payout.ID]*payout.Payout, size),
+		macKeys: macKeys, journals: make(map[string]*unitJournal, size), orphaned: map[string]bool{}, bankAccounts: make(map[string]storedAccount, size),
+		idempotency: make(map[ownedKey]payout.Idempotency, size), payouts: make(map[payout.ID]*payout.Payout, size),
 		entries: map[entriesOf]subjectEntries{}, tails: map[string]*unitTail{}, cached: cached,
-		writes: unitWrites{entries: make([]ledger.Entry, 0, size), changed: map[payout.ID]payoutMove{}},
+		writes: unitWrites{entries: make([]ledger.Entry, 0, size), changed: map[payout.ID]payoutUpdate{}},
 	}
 }
 
@@ -148,7 +149,7 @@ func (u *unit) loads(d dialect, group []*unitJob) []load {
 	if len(keys) > 0 {
 		from, args := d.pairs(users, keys)
 		all = append(all, load{`SELECT k.user_id, k.key, k.fingerprint, k.payout_id, k.refusal FROM ` + from + `
-			JOIN idempotency_keys k ON k.user_id = asked.c0 AND k.key = asked.c1`, args, u.scanKey})
+			JOIN idempotency_keys k ON k.user_id = asked.c0 AND k.key = asked.c1`, args, u.scanIdempotency})
 	}
 	if len(payouts) > 0 {
 		in, args := d.oneOf(nil, payouts)
@@ -164,8 +165,8 @@ func (u *unit) loadPaused(d dialect, group []*unitJob) []load {
 	asks := false
 	var sent []string
 	for _, j := range group {
-		asks = asks || j.scope.Pause
-		if j.scope.Pause && j.scope.Payout != "" {
+		asks = asks || j.scope.ReadsPause
+		if j.scope.ReadsPause && j.scope.Payout != "" {
 			sent = append(sent, j.scope.Payout)
 		}
 	}
@@ -184,7 +185,7 @@ func (u *unit) loadPaused(d dialect, group []*unitJob) []load {
 	return all
 }
 
-func (u *unit) scanPaused(r *row) { u.paused, u.pausedErr = paused(u.signing, r) }
+func (u *unit) scanPaused(r *row) { u.paused, u.pausedErr = paused(u.macKeys, r) }
 
 // loadHeads locks the journals of owners, and of those whose payouts are named.
 func (u *unit) loadHeads(d dialect, owners, payouts []string) load {
@@ -227,7 +228,7 @@ func (u *unit) scanOrphaned(r *row) {
 // repeats are the statements that read the payouts that the group's keys stand for already.
 func (u *unit) repeats(d dialect) []load {
 	var ids []string
-	for _, m := range u.keys {
+	for _, m := range u.idempotency {
 		if _, known := u.payouts[m.Payout]; !known && m.Payout != "" {
 			ids = append(ids, string(m.Payout))
 		}
@@ -263,15 +264,15 @@ func (u *unit) scanBankAccount(r *row) {
 	u.bankAccounts[a.Seller] = a
 }
 
-func (u *unit) scanKey(r *row) {
+func (u *unit) scanIdempotency(r *row) {
 	var k ownedKey
 	var m payout.Idempotency
 	r.Scan(&k.user, &k.key, &m.Fingerprint, &m.Payout, &m.Refusal)
-	u.keys[k] = m
+	u.idempotency[k] = m
 }
 
 func (u *unit) scanEntry(r *row) {
-	e, tampered := scanCheckedEntry(r, u.signing)
+	e, tampered := scanCheckedEntry(r, u.macKeys)
 	at := entriesOf{e.Owner, e.Subject} // by owner: an entry that was copied to another journal must not count
 	about := u.entries[at]
 	about.list = append(about.list, e)
@@ -301,29 +302,29 @@ func (u *unit) serve(j *unitJob) (err error) {
 	return nil
 }
 
-// written are the statements that write what was decided, one per table.
-func (u *unit) written(d dialect) []write {
+// writeStatements are the statements that write what was decided, one per table.
+func (u *unit) writeStatements(d dialect) []write {
 	w := &u.writes
 	// In one order: those of a seller without a journal are under no lock yet.
-	slices.SortFunc(w.keys, func(a, b idempotencyRow) int {
+	slices.SortFunc(w.idempotency, func(a, b idempotencyRow) int {
 		return cmp.Or(strings.Compare(a.user, b.user), strings.Compare(a.key, b.key))
 	})
-	var moves, first []journalMove
+	var updates, first []headUpdate
 	for _, j := range u.journals {
-		switch move := (journalMove{j.now, j.loaded.Number}); {
-		case move.Number == move.from:
-		case move.from == 0:
-			first = append(first, move)
+		switch update := (headUpdate{j.now, j.loaded.Number}); {
+		case update.Number == update.from:
+		case update.from == 0:
+			first = append(first, update)
 		default:
-			moves = append(moves, move)
+			updates = append(updates, update)
 		}
 	}
-	byOwner := func(a, b journalMove) int { return strings.Compare(a.Owner, b.Owner) }
+	byOwner := func(a, b headUpdate) int { return strings.Compare(a.Owner, b.Owner) }
 	slices.SortFunc(first, byOwner)
-	slices.SortFunc(moves, byOwner)
-	changed := slices.SortedFunc(maps.Values(w.changed), func(a, b payoutMove) int { return strings.Compare(string(a.ID), string(b.ID)) })
+	slices.SortFunc(updates, byOwner)
+	changed := slices.SortedFunc(maps.Values(w.changed), func(a, b payoutUpdate) int { return strings.Compare(string(a.ID), string(b.ID)) })
 	return slices.Concat(
-		keyTable.inserts(d, w.keys), journalTable.inserts(d, first), journalTable.updates(d, moves), entryTable.inserts(d, w.entries),
+		idempotencyTable.inserts(d, w.idempotency), journalTable.inserts(d, first), journalTable.updates(d, updates), entryTable.inserts(d, w.entries),
 		queuedEventTable.inserts(d, eventsOf(w.entries)), payoutTable.inserts(d, w.added), payoutTable.updates(d, changed),
 	)
 }
@@ -337,7 +338,7 @@ type unitTx struct {
 	heads   []ledger.Head
 	entries []ledger.Entry
 	added   *payout.Payout
-	changed *payoutMove
+	changed *payoutUpdate
 	saved   *idempotencyRow
 	// outside says that the change asked for what it did not name, and must not be kept.
 	outside error
@@ -364,7 +365,7 @@ func (tx *unitTx) keep() {
 		u.entries[entriesOf{e.Owner, e.Subject}] = about
 	}
 	if tx.added != nil {
-		w.added = append(w.added, payoutMove{Payout: *tx.added})
+		w.added = append(w.added, payoutUpdate{Payout: *tx.added})
 		u.payouts[tx.added.ID] = tx.added
 	}
 	if m := tx.changed; m != nil {
@@ -375,8 +376,8 @@ func (tx *unitTx) keep() {
 		u.payouts[m.ID] = &m.Payout
 	}
 	if k := tx.saved; k != nil {
-		w.keys = append(w.keys, *k)
-		u.keys[k.ownedKey] = k.Idempotency
+		w.idempotency = append(w.idempotency, *k)
+		u.idempotency[k.ownedKey] = k.Idempotency
 	}
 }
 
@@ -426,7 +427,7 @@ func (tx *unitTx) Append(_ context.Context, p ledger.Posting) (ledger.Entry, err
 	if tx.u.orphaned[p.Owner] {
 		return ledger.Entry{}, errOrphaned
 	}
-	after, e, err := head.Post(tx.u.signing, p)
+	after, e, err := head.Post(tx.u.macKeys, p)
 	if err != nil {
 		return ledger.Entry{}, err
 	}
@@ -447,7 +448,7 @@ func (tx *unitTx) RecordDecision(ctx context.Context, d decision.Decision) error
 }
 
 func (tx *unitTx) EntriesAbout(_ context.Context, seller, id string) ([]ledger.Entry, error) {
-	if id != tx.scope.Payout && (!tx.scope.Pause || id != tx.bankAccount()) {
+	if id != tx.scope.Payout && (!tx.scope.ReadsPause || id != tx.bankAccount()) {
 		return nil, tx.outsideScope("the entries about " + id)
 	}
 	about := tx.u.entries[entriesOf{seller, id}]
@@ -478,7 +479,7 @@ func (tx *unitTx) AccountToPay(_ context.Context, seller string) (bank.Account, 
 	if !found {
 		return bank.Account{}, bank.ErrNone
 	}
-	return a.Account, a.check(tx.u.signing)
+	return a.Account, a.check(tx.u.macKeys)
 }
 
 func (tx *unitTx) Balance(_ context.Context, seller string) (ledger.Balance, error) {
@@ -490,7 +491,7 @@ func (tx *unitTx) Balance(_ context.Context, seller string) (ledger.Balance, err
 }
 
 func (tx *unitTx) PayoutsPaused(context.Context) (bool, error) {
-	if !tx.scope.Pause {
+	if !tx.scope.ReadsPause {
 		return false, tx.outsideScope("whether payouts are paused")
 	}
 	return tx.u.paused, tx.u.pausedErr
@@ -530,7 +531,7 @@ func (tx *unitTx) UpdatePayout(ctx context.Context, from payout.State, p payout.
 	if tx.changed != nil {
 		from = tx.changed.from
 	}
-	tx.changed = &payoutMove{p, from}
+	tx.changed = &payoutUpdate{p, from}
 	return true, nil
 }
 
@@ -539,7 +540,7 @@ func (tx *unitTx) SaveIdempotency(_ context.Context, user, key string, m payout.
 	if err := tx.ownKey(k); err != nil {
 		return false, err
 	}
-	if _, taken := tx.u.keys[k]; taken {
+	if _, taken := tx.u.idempotency[k]; taken {
 		return false, nil
 	}
 	tx.saved = &idempotencyRow{k, m, now}
@@ -556,7 +557,7 @@ func (tx *unitTx) SaveIdempotencyRefusal(_ context.Context, user, key, refusal s
 
 func (tx *unitTx) Idempotency(_ context.Context, user, key string) (payout.Idempotency, error) {
 	k := ownedKey{user, key}
-	return tx.u.keys[k], tx.ownKey(k)
+	return tx.u.idempotency[k], tx.ownKey(k)
 }
 
 func (tx *unitTx) ownKey(k ownedKey) error {

@@ -39,11 +39,11 @@ func TestCheckedEntries_Unreadable(t *testing.T) {
 func TestUnit_KeysInOrder(t *testing.T) {
 	u := newUnit(nil, &tailCache{}, 3)
 	for _, k := range []ownedKey{{"usr_b", "1"}, {"usr_a", "2"}, {"usr_a", "1"}} {
-		u.writes.keys = append(u.writes.keys, idempotencyRow{ownedKey: k})
+		u.writes.idempotency = append(u.writes.idempotency, idempotencyRow{ownedKey: k})
 	}
-	u.written(postgresDialect)
+	u.writeStatements(postgresDialect)
 	var got []ownedKey
-	for _, k := range u.writes.keys {
+	for _, k := range u.writes.idempotency {
 		got = append(got, k.ownedKey)
 	}
 	if want := []ownedKey{{"usr_a", "1"}, {"usr_a", "2"}, {"usr_b", "1"}}; !slices.Equal(got, want) {
@@ -121,7 +121,7 @@ func TestUnit_PayoutOfTheSameGroup_IsAsChanged(t *testing.T) {
 // TestUnit_NothingDecided_WritesNothing has no statement for a table to which nothing is written: each costs.
 func TestUnit_NothingDecided_WritesNothing(t *testing.T) {
 	for name, d := range map[string]dialect{"PostgreSQL": postgresDialect, "SQLite": sqliteDialect} {
-		if writes := newUnit(nil, &tailCache{}, 1).written(d); len(writes) > 0 {
+		if writes := newUnit(nil, &tailCache{}, 1).writeStatements(d); len(writes) > 0 {
 			t.Errorf("%s: a unit in which nothing was decided writes %+v", name, writes)
 		}
 	}
@@ -164,8 +164,8 @@ func TestUnit_SharesPause(t *testing.T) {
 		scope  ledger.Scope
 		shares bool
 	}{
-		"no payout":    {ledger.Scope{Owner: "usr_a", Pause: true}, false},
-		"a payout":     {ledger.Scope{Payout: "pyt_1", Pause: true}, true},
+		"no payout":    {ledger.Scope{Owner: "usr_a", ReadsPause: true}, false},
+		"a payout":     {ledger.Scope{Payout: "pyt_1", ReadsPause: true}, true},
 		"does not ask": {ledger.Scope{Payout: "pyt_1"}, false},
 	} {
 		for engine, d := range map[string]dialect{"PostgreSQL": postgresDialect, "SQLite": sqliteDialect} {
@@ -184,10 +184,10 @@ func TestUnit_Loads(t *testing.T) {
 		scope ledger.Scope
 		want  int
 	}{
-		"a seller":               {ledger.Scope{Owner: "usr_a"}, 2},               // the journal and the bank account
-		"a seller and a key":     {ledger.Scope{Owner: "usr_a", Key: "k"}, 3},     // the key too
-		"a payout":               {ledger.Scope{Payout: "pyt_1"}, 3},              // the payout, the journal, and the payout's entries
-		"a payout and the pause": {ledger.Scope{Payout: "pyt_1", Pause: true}, 5}, // the bank account's status and the platform's journal too
+		"a seller":               {ledger.Scope{Owner: "usr_a"}, 2},                    // the journal and the bank account
+		"a seller and a key":     {ledger.Scope{Owner: "usr_a", Key: "k"}, 3},          // the key too
+		"a payout":               {ledger.Scope{Payout: "pyt_1"}, 3},                   // the payout, the journal, and the payout's entries
+		"a payout and the pause": {ledger.Scope{Payout: "pyt_1", ReadsPause: true}, 5}, // the bank account's status and the platform's journal too
 	} {
 		if loads := newUnit(nil, &tailCache{}, 1).loads(sqliteDialect, []*unitJob{{scope: tt.scope}}); len(loads) != tt.want {
 			t.Errorf("%s takes %d statements, want %d: %+v", name, len(loads), tt.want, loads)
@@ -208,16 +208,16 @@ func TestUnit_FollowUps(t *testing.T) {
 		"a seller who has none":  {ledger.Scope{Owner: "usr_a"}, func(*unit) {}, 1}, // whether they have entries all the same
 		"a payout, and no owner": {ledger.Scope{Payout: "pyt_1"}, func(*unit) {}, 0},
 		"a key that stands for a payout": {
-			ledger.Scope{}, func(u *unit) { u.keys[ownedKey{"usr_a", "k"}] = payout.Idempotency{Payout: "pyt_1"} }, 1,
+			ledger.Scope{}, func(u *unit) { u.idempotency[ownedKey{"usr_a", "k"}] = payout.Idempotency{Payout: "pyt_1"} }, 1,
 		},
 		"a key that stands for a payout that was loaded": {
 			ledger.Scope{}, func(u *unit) {
-				u.keys[ownedKey{"usr_a", "k"}] = payout.Idempotency{Payout: "pyt_1"}
+				u.idempotency[ownedKey{"usr_a", "k"}] = payout.Idempotency{Payout: "pyt_1"}
 				u.payouts["pyt_1"] = &payout.Payout{ID: "pyt_1"}
 			}, 0,
 		},
 		"a key that stands for a refusal": {
-			ledger.Scope{}, func(u *unit) { u.keys[ownedKey{"usr_a", "k"}] = payout.Idempotency{Refusal: "{}"} }, 0,
+			ledger.Scope{}, func(u *unit) { u.idempotency[ownedKey{"usr_a", "k"}] = payout.Idempotency{Refusal: "{}"} }, 0,
 		},
 	} {
 		u := newUnit(nil, &tailCache{}, 1)

@@ -42,7 +42,7 @@ func (b *bench) wantPaused(want bool) {
 		return err
 	})
 	check("a transaction", paused, err)
-	for _, scope := range []ledger.Scope{{Owner: "usr_a", Pause: true}, {Payout: "pyt_1", Pause: true}} {
+	for _, scope := range []ledger.Scope{{Owner: "usr_a", ReadsPause: true}, {Payout: "pyt_1", ReadsPause: true}} {
 		b.must(b.db.Payouts().InGroup(b.ctx(), scope, func(tx payout.ChangeTx) (err error) {
 			paused, err = tx.PayoutsPaused(b.ctx())
 			return err

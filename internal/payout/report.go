@@ -12,7 +12,7 @@ import (
 	"bursar/internal/money"
 )
 
-// applyReport applies a gateway report to the payout, and reports whether that changed its state.
+// applyReport applies a gateway report to the payout.
 // Reports may come twice, late and out of order: each is compared with what is stored, and one that
 // has nothing new changes nothing but the time of the next poll. One that disagrees with the journal is
 // recorded as a discrepancy, and moves no money.
@@ -20,16 +20,17 @@ import (
 // seen is the payout as read before the gateway was asked. If its state has changed since, a report that disagrees may be out of
 // date, so it is not recorded: the payout is polled again at once, and one that is submitting becomes unknown first.
 // recordSubmission passes only the id, so its reports are always treated so.
-func (s *Service) applyReport(ctx context.Context, seen Payout, r gateway.Report) (bool, error) {
+func (s *Service) applyReport(ctx context.Context, seen Payout, r gateway.Report) error {
 	scope := ledger.Scope{Payout: string(seen.ID)}
-	return s.applyReportIf(ctx, scope, seen, r, ledger.ActorGateway, func(Payout) (alsoRecord, error) { return nil, nil })
+	_, err := s.applyReportIf(ctx, scope, seen, r, ledger.ActorGateway, func(Payout) (alsoRecord, error) { return nil, nil })
+	return err
 }
 
 // alsoRecord records what belongs to a report in the transaction that applies it, with the payout as it then is.
 type alsoRecord func(ChangeTx, Payout) error
 
-// applyReportIf is applyReport in an actor's name. guard gets the payout as it is now: if it returns an error, nothing is applied.
-// What else it returns is recorded if the report is applied, and only then.
+// applyReportIf is applyReport in an actor's name. It reports whether the payout's state changed. guard gets the payout as it is
+// now: if it returns an error, nothing is applied. What else it returns is recorded if the report is applied, and only then.
 func (s *Service) applyReportIf(
 	ctx context.Context, scope ledger.Scope, seen Payout, r gateway.Report, actor string, guard func(Payout) (alsoRecord, error),
 ) (bool, error) {
@@ -99,8 +100,8 @@ func (s *Service) applyReportIf(
 	return err == nil && saved && to != from, err
 }
 
-// isIntact reports whether a payout is what the service wrote, where it matters: its money is about to move to where
-// the state to has it, the gateway disagrees with it, or it was found to be tampered with before.
+// isIntact compares the payout with its seller's entries if that matters: money is about to move, the gateway disagrees, or
+// tampering was found before. Otherwise it returns true.
 func (s *Service) isIntact(ctx context.Context, tx ChangeTx, p Payout, to State, discrepancy error) (bool, error) {
 	if !p.IsTampered() && discrepancy == nil && to.Status() == p.Status() {
 		return true, nil
@@ -121,7 +122,7 @@ func (s *Service) logDiscrepancy(ctx context.Context, id ID, said error) {
 func (s *Service) recordDiscrepancy(ctx context.Context, id ID, said error) error {
 	isNew, err := s.change(context.WithoutCancel(ctx), id, func(p *Payout) error {
 		if p.Discrepancy != "" {
-			return errRaced
+			return errLeave
 		}
 		p.Discrepancy = said.Error()
 		return nil

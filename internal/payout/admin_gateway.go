@@ -58,7 +58,7 @@ func (s *Service) applyLookup(ctx context.Context, seen Payout, r gateway.Report
 		_, err := s.recordTransfer(ctx, seen, r)
 		return err
 	}
-	_, err := s.applyReport(ctx, seen, r)
+	err := s.applyReport(ctx, seen, r)
 	if _, isDiscrepancy := errors.AsType[discrepancyError](err); isDiscrepancy {
 		return nil
 	}

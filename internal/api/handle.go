@@ -1,0 +1,93 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"bursar/internal/auth"
+)
+
+// request is what an endpoint asks for: it takes its parts from the input, which collects problems.
+type request[Req any] interface {
+	*Req
+	read(in *input)
+}
+
+// reply is what an endpoint answers. The zero status is 200.
+type reply[Data any] struct {
+	status  int
+	message string
+	data    Data
+	// replayed says that this is the answer to an earlier request under the same key.
+	replayed bool
+	// endCookie takes the sign-in cookie away.
+	endCookie bool
+	// device is set where the user's account knows the browser from now on.
+	device deviceCookie
+}
+
+// deviceCookie is the cookie by which a user's account knows a browser.
+type deviceCookie struct{ user, token string }
+
+func (a *api) setDevice(w http.ResponseWriter, r *http.Request, d deviceCookie) {
+	if d.token == "" {
+		return
+	}
+	for _, cookie := range a.cookies.Device(r, d.user, d.token, int(auth.DeviceLife/time.Second)) {
+		http.SetCookie(w, cookie)
+	}
+}
+
+// none is the request of an endpoint that reads nothing, and the data of an answer without any.
+type none struct{}
+
+func (*none) read(*input) {}
+
+// admissionMaxAge is for how long a caller who was let in counts as such. A body can be held back until its
+// sender is signed out, suspended, or another user.
+const admissionMaxAge = 100 * time.Millisecond
+
+// handle makes a handler of one typed call: it finds the caller, reads the request, calls, and writes
+// the envelope. A caller without access learns nothing about the request that they sent.
+func handle[Req, Data any, P request[Req]](
+	a *api, admit gate, call func(context.Context, caller, Req) (reply[Data], error),
+) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		began := a.o.Now()
+		who, err := admit(r)
+		if err != nil {
+			a.fail(w, r, err)
+			return
+		}
+		var req Req
+		in := input{api: a, w: w, r: r}
+		P(&req).read(&in)
+		if err := in.problem(); err != nil {
+			a.fail(w, r, err)
+			return
+		}
+		if a.o.Now().Sub(began) > admissionMaxAge {
+			if who, err = admit(r); err != nil {
+				a.fail(w, r, err)
+				return
+			}
+		}
+		answer, err := call(r.Context(), who, req)
+		if answer.replayed {
+			w.Header().Set("Idempotent-Replayed", "true")
+		}
+		if err != nil {
+			a.fail(w, r, err)
+			return
+		}
+		if answer.endCookie {
+			http.SetCookie(w, a.cookies.SignIn("", -1))
+		}
+		a.setDevice(w, r, answer.device)
+		if answer.status == 0 {
+			answer.status = http.StatusOK
+		}
+		a.write(w, r, answer.status, success[Data]{Success: true, Message: answer.message, Data: answer.data})
+	}
+}
