@@ -70,10 +70,7 @@ func NewService(ctx context.Context, cfg config.Config, logger *slog.Logger, ver
 		return nil, err
 	}
 	undo.add(datastore.Close)
-	if err := checkKeysPlace(ctx, cfg, datastore, logger); err != nil {
-		return nil, err
-	}
-	if err := datastore.db.CheckSchema(ctx); err != nil {
+	if err := errors.Join(checkKeysPlace(ctx, cfg, datastore, logger), datastore.db.CheckSchema(ctx)); err != nil {
 		return nil, err
 	}
 	sandbox, err := newBuiltInSandbox(ctx, &cfg, datastore, logger)

@@ -163,9 +163,9 @@ func testSelections(_ *testing.T, b *bench) {
 }
 
 // testUncountableSum has amounts that nobody asked for, written beside the service.
-func testUncountableSum(t *testing.T, b *bench) {
+func testUncountableSum(_ *testing.T, b *bench) {
 	b.selectable()
-	b.engine.Hands(t, b.db)(`UPDATE payouts SET amount = 9223372036854775807, fee = 9223372036854775806 WHERE id IN (SELECT id FROM payouts ORDER BY id LIMIT 2)`)
+	b.engine.Hands(b.T, b.db)(`UPDATE payouts SET amount = 9223372036854775807, fee = 9223372036854775806 WHERE id IN (SELECT id FROM payouts ORDER BY id LIMIT 2)`)
 	totals, err := b.db.SumPayouts(b.ctx(), payout.Selection{})
 	if err != nil || !totals.Cut || totals.Amount != ledger.MaxTotal || totals.Fee != ledger.MaxTotal {
 		b.Errorf("amounts that are too large to add up come to %+v, %v", totals, err)

@@ -12,8 +12,8 @@ import (
 )
 
 // testSchemaIsOurs has a trigger put into the database, and then a key that is not unique any more.
-func testSchemaIsOurs(t *testing.T, b *bench) {
-	byHand := b.engine.Hands(t, b.db)
+func testSchemaIsOurs(_ *testing.T, b *bench) {
+	byHand := b.engine.Hands(b.T, b.db)
 	lease := func() error {
 		return b.db.Update(b.ctx(), func(tx *store.Tx) error {
 			_, err := tx.LeaseDuePayouts(b.ctx(), b.now, b.now.Add(time.Minute), 10)
@@ -34,15 +34,15 @@ func testSchemaIsOurs(t *testing.T, b *bench) {
 		return report.Findings[at].Violations[0].Problem
 	}
 	want := func(change string, refusals ...func() error) {
-		t.Helper()
+		b.Helper()
 		for i, refuse := range refusals {
 			changed, isChanged := errors.AsType[store.SchemaError](refuse())
 			if !isChanged || len(changed.Changes) != 1 || !strings.Contains(changed.Error(), change) {
-				t.Errorf("refusal %d says %q, and the change is that %s", i, changed, change)
+				b.Errorf("refusal %d says %q, and the change is that %s", i, changed, change)
 			}
 		}
 		if found := audited(); !strings.Contains(found, change) {
-			t.Errorf("the audit finds %q, want %s", found, change)
+			b.Errorf("the audit finds %q, want %s", found, change)
 		}
 	}
 	check := func() error { return b.db.CheckSchema(b.ctx()) }
@@ -51,7 +51,7 @@ func testSchemaIsOurs(t *testing.T, b *bench) {
 	byHand(b.engine.NoTrigger)
 	b.must(errors.Join(lease(), repair(), check()))
 	if found := audited(); found != "" {
-		t.Errorf("the audit finds %s, and the trigger is gone", found)
+		b.Errorf("the audit finds %s, and the trigger is gone", found)
 	}
 	byHand(`DROP INDEX bank_accounts_current`)
 	want("nothing keeps bank_accounts (seller_id) unique", repair, check)
