@@ -61,7 +61,7 @@ func (checkpointCmd) Help() string {
 // Run makes a checkpoint and prints what is signed.
 func (c checkpointCmd) Run(ctx context.Context, e *env) error {
 	if c.Trust != "" && !c.Trust.isID() {
-		return usageError{fmt.Errorf("--trust %s: it is no id of a key; give the one that the refused checkpoint names", c.Trust)}
+		return usageError{fmt.Errorf("--trust %s is not a key id; give the one that the refused checkpoint names", c.Trust)}
 	}
 	cfg, datastore, err := openExisting(ctx, e)
 	if err != nil {

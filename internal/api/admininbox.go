@@ -257,7 +257,7 @@ func (a *api) exportDecisions(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	heading := []string{"id", "at", "action", "by", "by_name", "seller_id", "subject", "note"}
-	a.writeCSV(w, r, "decisions-"+a.o.Now().UTC().Format(time.DateOnly), heading, func(write func(...string) error) error {
+	isSent := a.writeCSV(w, r, "decisions-"+a.o.Now().UTC().Format(time.DateOnly), heading, func(write func(...string) error) error {
 		for _, d := range list {
 			if err := write(d.ID, d.At, string(d.Action), d.By, string(d.ByName), string(d.SellerID), d.Subject, d.Note); err != nil {
 				return err
@@ -265,5 +265,7 @@ func (a *api) exportDecisions(w http.ResponseWriter, r *http.Request) {
 		}
 		return nil
 	})
-	a.o.Logger.InfoContext(r.Context(), "decisions exported", slog.String("admin_id", who.UserID), slog.Int("rows", len(list)))
+	if isSent {
+		a.o.Logger.InfoContext(r.Context(), "decisions exported", slog.String("admin_id", who.UserID), slog.Int("rows", len(list)))
+	}
 }

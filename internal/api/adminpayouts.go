@@ -125,21 +125,23 @@ func (a *api) exportPayouts(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	rows := 0
-	a.writeCSV(w, r, "payouts", payoutHeading, func(write func(...string) error) error {
+	isSent := a.writeCSV(w, r, "payouts", payoutHeading, func(write func(...string) error) error {
 		return a.o.Payouts.Export(r.Context(), req.selection, func(p payout.Selected) error {
 			rows++
 			return write(a.payoutCells(p)...)
 		})
 	})
-	a.o.Logger.InfoContext(r.Context(), "payouts exported", slog.String("admin_id", who.UserID), slog.Int("rows", rows))
+	if isSent {
+		a.o.Logger.InfoContext(r.Context(), "payouts exported", slog.String("admin_id", who.UserID), slog.Int("rows", rows))
+	}
 }
 
-// writeCSV answers with a file of the rows that each writes, which may be many.
-func (a *api) writeCSV(w http.ResponseWriter, r *http.Request, name string, heading []string, each func(write func(cells ...string) error) error) {
+// writeCSV answers with a file of the rows that each writes, which may be many, and reports whether the client has all of it.
+func (a *api) writeCSV(w http.ResponseWriter, r *http.Request, name string, heading []string, each func(write func(cells ...string) error) error) bool {
 	w.Header().Set("Content-Type", "text/csv; charset=utf-8")
 	w.Header().Set("Content-Disposition", `attachment; filename="`+name+`.csv"`)
 	if r.Method == http.MethodHead {
-		return
+		return true
 	}
 	out := &patient{w: w, controller: http.NewResponseController(w)}
 	file := csv.NewWriter(out)
@@ -153,7 +155,7 @@ func (a *api) writeCSV(w http.ResponseWriter, r *http.Request, name string, head
 		})
 	}
 	file.Flush()
-	a.endFile(w, r, out, errors.Join(err, file.Error()))
+	return a.endFile(w, r, out, errors.Join(err, file.Error()))
 }
 
 // payoutHeading names the cells of payoutCells.

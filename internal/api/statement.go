@@ -77,8 +77,9 @@ func (a *api) statement(w http.ResponseWriter, r *http.Request) {
 	a.endFile(w, r, out, err)
 }
 
-// endFile sends what is left of a file. A failure before anything was sent is answered as any other.
-func (a *api) endFile(w http.ResponseWriter, r *http.Request, out *patient, err error) {
+// endFile sends what is left of a file, and reports whether the client has all of it. A failure before anything was sent is answered as any
+// other.
+func (a *api) endFile(w http.ResponseWriter, r *http.Request, out *patient, err error) bool {
 	if err == nil {
 		err = out.flush()
 	}
@@ -91,6 +92,7 @@ func (a *api) endFile(w http.ResponseWriter, r *http.Request, out *patient, err 
 		a.o.Logger.WarnContext(r.Context(), "file aborted", slog.String("file", w.Header().Get("Content-Disposition")), slog.Any("error", err))
 		panic(http.ErrAbortHandler) // the client must see that it has half a file
 	}
+	return err == nil
 }
 
 // patient gives the client its time for each part of a long answer, and not for the whole.

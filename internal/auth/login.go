@@ -70,7 +70,7 @@ func (s *Service) userToSignIn(ctx context.Context, c Credentials) (User, error)
 	user, _, err := s.o.Store.UserByEmail(ctx, EmailKey(c.Email))
 	if errors.Is(err, ErrTampered) {
 		s.tampered(ctx, tamperedUser, slog.String("user", user.ID))
-		user.Suspended, user.PasswordHash, err = true, "", nil // what is there may be no hash
+		user.Suspended, user.PasswordHash, err = true, "", nil // the stored hash may not parse
 	}
 	return user, err
 }

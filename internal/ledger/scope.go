@@ -3,8 +3,8 @@ package ledger
 // Scope names what a change decides on. The store loads and locks it for many changes at once, which then decide in
 // memory and are written together. A change may touch nothing else.
 type Scope struct {
-	// Owner is the caller. Their journal and their current bank account are loaded, and their idempotency key if Key is set. Owner
-	// may be empty if Payout is set.
+	// Owner is the user whose journal and current bank account are loaded, and whose idempotency key if Key is set. Owner may be
+	// empty if Payout is set.
 	Owner string
 	// Payout is the id of a payout that the change loads and moves. The journal of its seller is loaded as well.
 	Payout string

@@ -368,8 +368,8 @@ func TestRefundToBalance_MayTurnUpAsPaid(t *testing.T) {
 		s.gateway.deaf = false
 		s.later(8 * time.Hour)
 		p := s.wantState(payout.Failed)
-		if !strings.Contains(p.Discrepancy, string(progress)) || !p.DueAt.IsZero() {
-			t.Errorf("%s: discrepancy %q, next poll %s; want a person to look", progress, p.Discrepancy, p.DueAt)
+		if !strings.Contains(p.Discrepancy, string(progress)) || p.DueAt.IsZero() != (progress == gateway.Paid) {
+			t.Errorf("%s: discrepancy %q, next poll %s; want a person to look, and to hear if it is paid", progress, p.Discrepancy, p.DueAt)
 		}
 		s.wantAvailable(opening)
 		s.wantViolated("gateway-agrees")

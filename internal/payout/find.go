@@ -79,7 +79,7 @@ type Totals struct {
 	Count  int64
 	Amount money.Amount
 	Fee    money.Amount
-	// Cut says that there are more payouts than are looked through, or sums than can be counted.
+	// Cut says that there are more payouts than are looked through.
 	Cut bool
 	// Floor is the newest payout that is not looked at; empty where all are.
 	Floor ID

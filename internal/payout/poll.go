@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"time"
 
 	"bursar/internal/gateway"
@@ -14,7 +13,7 @@ import (
 func (s *Service) poll(ctx context.Context, g gateway.Gateway, seen Payout) error {
 	report, err := g.Fetch(ctx, seen.GatewayID)
 	if errors.Is(err, gateway.ErrUnknownTransfer) && seen.Tries >= triesForgotten {
-		if found, other := s.findByReference(ctx, g, seen); found {
+		if other, isFound := s.findByReference(ctx, g, seen); isFound {
 			seen.GatewayID, report, err = other.GatewayID, other, nil
 		}
 	}
@@ -47,33 +46,54 @@ func (s *Service) poll(ctx context.Context, g gateway.Gateway, seen Payout) erro
 	})
 	// Even "no such payout" proves nothing about money that the gateway has taken on before.
 	if errors.Is(err, gateway.ErrUnknownTransfer) && (isLast || seen.Tries >= triesForgotten) {
-		again = errors.Join(again, s.recordDiscrepancy(ctx, seen.ID, forgotten(seen.GatewayID)))
+		again = errors.Join(again, s.recordForgotten(ctx, seen))
 	}
 	return errors.Join(again, fmt.Errorf("ask the gateway about payout %s: %w", seen.ID, err))
 }
 
 // findByReference looks for the transfer of a payout under way by our reference, where the gateway knows none with the id that it gave
-// when it took the order. If that transfer is what was ordered, the payout has its id from now on.
-func (s *Service) findByReference(ctx context.Context, g gateway.Gateway, seen Payout) (found bool, r gateway.Report) {
+// when it took the order. If that transfer is what was ordered and is paid or may be, the payout has its id from now on, and a discrepancy
+// says so. If it is over without having been paid, nothing is taken from it: the transfer with the first id may have been paid.
+func (s *Service) findByReference(ctx context.Context, g gateway.Gateway, seen Payout) (r gateway.Report, isFound bool) {
 	if seen.State != Submitted || !g.Capabilities().Lookup {
-		return false, r
+		return r, false
 	}
 	r, err := g.Find(ctx, string(seen.ID))
 	if err != nil || r.Reference != string(seen.ID) || reportMismatch(r, seen, s.o.Currency) != nil {
-		return false, r
+		return r, false
 	}
-	found, err = s.change(context.WithoutCancel(ctx), seen.ID, func(p *Payout) error {
+	if to := reportedState(r, seen.State); to != Submitted && to != Completed {
+		return r, false
+	}
+	said := fmt.Errorf("it gave the transfer %s for this payout, and knows it as %s", seen.GatewayID, r.GatewayID)
+	_, err = s.change(context.WithoutCancel(ctx), seen.ID, func(p *Payout) error {
+		isFound = p.GatewayID == r.GatewayID && seen.GatewayID != r.GatewayID // another worker has found it
 		if p.State != seen.State || p.GatewayID != seen.GatewayID || p.GatewayID == r.GatewayID {
 			return errLeave
 		}
-		p.GatewayID = r.GatewayID
+		isFound, p.GatewayID, p.Discrepancy = true, r.GatewayID, said.Error()
 		return nil
 	})
-	if found && err == nil {
-		s.o.Logger.WarnContext(ctx, "gateway knows a payout by another id than it gave",
-			slog.String("payout_id", string(seen.ID)), slog.String("before", seen.GatewayID), slog.String("now", r.GatewayID))
+	if isFound && err == nil {
+		s.logDiscrepancy(ctx, seen.ID, said)
 	}
-	return found && err == nil, r
+	return r, isFound && err == nil
+}
+
+// recordForgotten records that the gateway does not know a transfer any more, unless the payout has another one by now.
+func (s *Service) recordForgotten(ctx context.Context, seen Payout) error {
+	said := forgotten(seen.GatewayID)
+	isNew, err := s.change(context.WithoutCancel(ctx), seen.ID, func(p *Payout) error {
+		if p.Discrepancy != "" || p.GatewayID != seen.GatewayID {
+			return errLeave
+		}
+		p.Discrepancy = said.Error()
+		return nil
+	})
+	if isNew {
+		s.logDiscrepancy(ctx, seen.ID, said)
+	}
+	return err
 }
 
 // forgotten is the discrepancy of a transfer that the gateway had and does not know any more.

@@ -67,7 +67,11 @@ func (s *Service) applyReportIf(
 				p.Discrepancy = said
 			}
 			p.Tries++
-			p.setNextPoll(seen, s.nextPollAt(*p, now))
+			due := s.nextPollAt(*p, now)
+			if p.endedUnpaid() && reportedState(r, from) == Submitted && now.Before(s.o.Arrival.FinalCheckUntil(p.EndedAt)) { // it may be paid yet
+				due = now.Add(s.o.Jitter(waitAfter(frequentFinalChecks, p.Tries)))
+			}
+			p.setNextPoll(seen, due)
 			return nil // the discrepancy is to be committed
 		}
 		if intact && p.IsTampered() { // it was repaired
@@ -152,7 +156,7 @@ func nextState(r gateway.Report, p Payout, now time.Time, c money.Currency) (Sta
 	switch {
 	case p.State == Waiting:
 		return "", fmt.Errorf("it has a transfer (%s) that was never ordered", r.RawStatus)
-	case p.endedUnpaid() && to == Submitted && now.Sub(p.EndedAt) > lateReport:
+	case p.endedUnpaid() && p.GatewayID != "" && to == Submitted && now.Sub(p.EndedAt) > lateReport:
 		return "", fmt.Errorf("its transfer is %s again, the payout is %s", r.RawStatus, p.State)
 	case to == p.State || p.State.CanBecome(to):
 		return to, nil

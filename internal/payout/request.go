@@ -26,7 +26,7 @@ func CheckNotes(notes string) string {
 // Request asks for a withdrawal.
 type Request struct {
 	// Session is the session that the seller asks in, or "". Proof is a fresh proof of who the seller is, or "". With a session, an
-	// amount above the limit needs a proof. With KeyActor or IssuerActor, it is refused with [ErrSellerProof].
+	// amount above the limit needs a proof. With KeyActor or IssuerActor, such an amount is refused with [ErrSellerProof].
 	Session, Proof string
 
 	// KeyActor is the service key with which the marketplace asks for the seller, as the journal names it ("key:ID"); empty

@@ -732,8 +732,13 @@ func TestFinalCheck_FailedThenUnderWay_RecordsDiscrepancy(t *testing.T) {
 		t.Errorf("told at once, of what may be a late report: %s", p.Discrepancy)
 	}
 	s.later(time.Hour)
-	if p := s.wantState(payout.Failed); !strings.Contains(p.Discrepancy, "again") {
-		t.Errorf("discrepancy %q", p.Discrepancy)
+	if p := s.wantState(payout.Failed); !strings.Contains(p.Discrepancy, "again") || p.DueAt.IsZero() {
+		t.Errorf("discrepancy %q, next look %s", p.Discrepancy, p.DueAt)
+	}
+	tr.progress = gateway.Paid
+	s.later(30 * time.Hour)
+	if p := s.wantState(payout.Failed); strings.Contains(p.Discrepancy, "again") || p.Discrepancy == "" {
+		t.Errorf("it was paid, and the discrepancy is %q", p.Discrepancy)
 	}
 	s.wantAvailable(opening)
 }
@@ -746,22 +751,32 @@ func TestPoll_OtherID_FoundByReference(t *testing.T) {
 	for range 12 {
 		s.later(20 * time.Minute)
 	}
-	if p := s.wantState(payout.Completed); p.GatewayID != "pout_known" || p.Discrepancy != "" {
+	if p := s.wantState(payout.Completed); p.GatewayID != "pout_known" || !strings.Contains(p.Discrepancy, "knows it as pout_known") {
 		t.Errorf("it is known as %s, with the discrepancy %q", p.GatewayID, p.Discrepancy)
 	}
 }
 
-// The transfer under the payout's reference is of another amount than was ordered.
-func TestPoll_OtherIDAndAmount_RecordsDiscrepancy(t *testing.T) {
-	s := newSubmittedStory(t)
-	tr := s.gateway.transfers[string(s.id)]
-	first := tr.id
-	tr.id, tr.progress, tr.amount = "pout_known", gateway.Paid, tr.amount+1
-	for range 12 {
-		s.later(20 * time.Minute)
-	}
-	if p := s.wantState(payout.Submitted); p.GatewayID != first || p.Discrepancy == "" {
-		t.Errorf("it is known as %s, with the discrepancy %q", p.GatewayID, p.Discrepancy)
+// The transfer under the payout's reference is of another amount than was ordered, or is over and not paid: the first may have been.
+func TestPoll_OtherTransfer_RecordsDiscrepancy(t *testing.T) {
+	for name, change := range map[string]func(*transfer){
+		"another amount": func(tr *transfer) { tr.progress, tr.amount = gateway.Paid, tr.amount+1 },
+		"failed":         func(tr *transfer) { tr.progress = gateway.Failed },
+		"cancelled":      func(tr *transfer) { tr.progress = gateway.Cancelled },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSubmittedStory(t)
+			tr := s.gateway.transfers[string(s.id)]
+			first := tr.id
+			tr.id = "pout_known"
+			change(tr)
+			for range 12 {
+				s.later(20 * time.Minute)
+			}
+			if p := s.wantState(payout.Submitted); p.GatewayID != first || p.Discrepancy == "" {
+				t.Errorf("it is known as %s, with the discrepancy %q", p.GatewayID, p.Discrepancy)
+			}
+			s.wantAvailable(afterReserve)
+		})
 	}
 }
 

@@ -712,7 +712,7 @@ func TestReconcile_NotJudged_StaysOpen(t *testing.T) {
 	}
 }
 
-func TestSettle_HoldsUntilStatementChanges(t *testing.T) {
+func TestResolve_HoldsUntilStatementChanges(t *testing.T) {
 	w := newFixture(t)
 	var log bytes.Buffer
 	w.options.Logger = slog.New(slog.NewTextHandler(&log, nil))

@@ -152,16 +152,13 @@ func arguments(sel payout.Selection) []any {
 	return args
 }
 
-// addUp puts a sum together, and reports whether it can be counted.
-func addUp(billions, rest int64) (money.Amount, bool) {
-	const billion, most = 1_000_000_000, int64(ledger.MaxTotal)
-	if billions > most/billion || billions < -most/billion {
-		return ledger.MaxTotal, false
-	}
-	return money.Amount(billions*billion + rest), true
+// addUp puts a sum together. One that is too large to count is the largest that can be.
+func addUp(billions, rest int64) money.Amount {
+	const billion, most = 1_000_000_000, int64(ledger.MaxTotal) / 1_000_000_000
+	return money.Amount(min(max(billions, -most), most)*billion + rest)
 }
 
-// SumPayouts sums up what a selection selects, among the newest payouts of its dates. Sums that are too large to count are cut.
+// SumPayouts sums up what a selection selects, among the newest payouts of its dates. A sum that is too large to count is near [ledger.MaxTotal].
 func (db *DB) SumPayouts(ctx context.Context, sel payout.Selection) (payout.Totals, error) {
 	var t payout.Totals
 	source := db.dialect.sourceOf(sel)
@@ -179,10 +176,8 @@ func (db *DB) SumPayouts(ctx context.Context, sel payout.Selection) (payout.Tota
 		query = sumsAll
 	}
 	err := db.queryOne(ctx, query, arguments(sel), &t.Count, &amounts, &amount, &fees, &fee, &wanted)
-	var isAmount, isFee bool
-	t.Amount, isAmount = addUp(amounts, amount)
-	t.Fee, isFee = addUp(fees, fee)
-	t.Cut = t.Floor != "" || wanted > payout.LookedThrough || !isAmount || !isFee
+	t.Amount, t.Fee = addUp(amounts, amount), addUp(fees, fee)
+	t.Cut = t.Floor != "" || wanted > payout.LookedThrough
 	return t, err
 }
 

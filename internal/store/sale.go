@@ -186,7 +186,7 @@ func (tx *Tx) Refund(ctx context.Context, saleID, id string) (sale.Refund, bool,
 }
 
 // AddEarnings adds to what the seller earned in a month. It fails with [ledger.ErrTampered] if that is more than the service lets a seller
-// earn, to which nothing may be added that could be counted.
+// earn: adding to it could overflow.
 func (tx *Tx) AddEarnings(ctx context.Context, seller, month string, amount money.Amount) error {
 	added, err := tx.execOne(ctx, `INSERT INTO earnings (seller_id, month, amount) VALUES ($1, $2, $3)
 		ON CONFLICT (seller_id, month) DO UPDATE SET amount = earnings.amount + excluded.amount WHERE earnings.amount BETWEEN -CAST($4 AS BIGINT) AND CAST($4 AS BIGINT)`,

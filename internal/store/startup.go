@@ -29,8 +29,8 @@ func (db *DB) FirstUserAt(ctx context.Context) (at time.Time, err error) {
 // MayHaveTaken reports whether a gateway has taken a payout, or may have. What it turned away does not count.
 func (db *DB) MayHaveTaken(ctx context.Context, at gateway.Name) (bool, error) {
 	var one int
-	return found(db.queryRow(ctx, `SELECT 1 FROM payouts WHERE gateway = $1 AND sent_at IS NOT NULL
-		AND (gateway_id <> '' OR status = 'processing' AND state <> 'waiting') LIMIT 1`, string(at)).Scan(&one))
+	return found(db.queryRow(ctx, `SELECT 1 FROM payouts WHERE gateway = $1 AND (gateway_id <> '' OR status = 'processing' AND state <> 'waiting'
+		OR sent_at IS NOT NULL AND reason_code = 'refunded') LIMIT 1`, string(at)).Scan(&one))
 }
 
 // isRecorded fits payouts p that a journal knows. An attacker may put journals back to before a payout was asked for, and leave its row.

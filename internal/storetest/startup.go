@@ -79,6 +79,13 @@ func testMayHaveTaken(_ *testing.T, b *bench) {
 	p.GatewayID = "pout_1"
 	b.move(p, payout.Failed)
 	want("it was taken, and failed", true)
+	hand := b.engine.Hands(b.T, b.db)
+	hand(`UPDATE payouts SET gateway_id = ''`)
+	want("it was refused", false)
+	hand(`UPDATE payouts SET reason_code = 'refunded'`)
+	want("an admin refunded it, and it may turn up", true)
+	hand(`UPDATE payouts SET gateway_id = 'pout_1', sent_at = NULL`)
+	want("it was found after a restore", true)
 }
 
 func testPayoutsByID(_ *testing.T, b *bench) {

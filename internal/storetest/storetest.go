@@ -129,7 +129,7 @@ func Run(t *testing.T, e Engine) {
 		"Inbox/OneAdminIsOnATask":                       testClaims,
 		"Search/WhateverIsNamed":                        testSearchAll,
 		"Payout/Figures":                                testFigures,
-		"Payout/ASumThatIsTooLargeIsCut":                testUncountableSum,
+		"Payout/ASumThatIsTooLargeIsBounded":            testUncountableSum,
 		"Payout/OperatorsSelect":                        testSelections,
 		"Payout/MovesAreCompareAndSet":                  testMoves,
 		"Payout/DuePayoutsAreLeasedOnce":                testLeases,
