@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"regexp"
 	"time"
 )
 
@@ -39,6 +40,22 @@ func migrations() ([]migration, error) {
 	}
 	return all, nil
 }
+
+// ownTables are those that the migrations make.
+func ownTables() (tables []string) {
+	all, err := migrations()
+	if err != nil {
+		panic("store: " + err.Error()) // they are in the program
+	}
+	for _, m := range all {
+		for _, made := range madeTable.FindAllStringSubmatch(m.body, -1) {
+			tables = append(tables, made[1])
+		}
+	}
+	return tables
+}
+
+var madeTable = regexp.MustCompile(`(?m)^CREATE TABLE (\w+)`)
 
 // migrate brings the schema up to date in one transaction under the engine's write lock, so that any
 // number of processes may start at once and exactly one does the work. A migration that was applied

@@ -5,57 +5,12 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 )
 
-// A trigger, a rule or a policy undoes what Bursar writes, in Bursar's own transaction and with rows that Bursar wrote: no MAC shows it.
-// The migrations make none. PostgreSQL is asked about Bursar's tables alone, wherever its statements find them.
-const (
-	selfActingSQLite = `SELECT 'the trigger ' || name || ' on ' || tbl_name FROM sqlite_master WHERE type = 'trigger'`
-	uniqueKeysSQLite = `SELECT m.name || ' (' || (SELECT group_concat(c.name, ', ' ORDER BY c.seqno) FROM pragma_index_info(i.name) c) || ')'
-			|| CASE WHEN i.partial = 1 THEN ' in part' ELSE '' END
-		FROM sqlite_master m JOIN pragma_index_list(m.name) i WHERE m.type = 'table' AND i."unique" = 1`
-	uniqueKeysPostgres = `SELECT t.relname || ' (' || (SELECT string_agg(a.attname, ', ' ORDER BY k.place)
-			FROM unnest(i.indkey::int2[]) WITH ORDINALITY k(number, place) JOIN pg_attribute a ON a.attrelid = t.oid AND a.attnum = k.number) || ')'
-			|| CASE WHEN i.indpred IS NULL THEN '' ELSE ' in part' END
-		FROM pg_index i JOIN pg_class t ON t.oid = i.indrelid
-		WHERE i.indisunique AND i.indisvalid AND i.indexprs IS NULL AND t.relkind = 'r' AND t.relnamespace = ` + ownSchema
-	ownSchema = `(SELECT relnamespace FROM pg_class WHERE oid = to_regclass('schema_migrations'))`
-)
-
-// selfActingPostgres names Bursar's tables one by one.
-var selfActingPostgres = func() string {
-	var tables []string
-	for _, name := range ownTables() {
-		tables = append(tables, `'`+name+`'`)
-	}
-	own := ` c.relnamespace = ` + ownSchema + ` AND c.relname IN (` + strings.Join(tables, `, `) + `)`
-	return `SELECT 'the trigger ' || t.tgname || ' on ' || c.relname FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid
-			WHERE NOT t.tgisinternal AND t.tgenabled <> 'D' AND` + own + `
-		UNION ALL SELECT 'the rule ' || w.rulename || ' on ' || c.relname FROM pg_rewrite w JOIN pg_class c ON c.oid = w.ev_class
-			WHERE w.ev_enabled <> 'D' AND` + own + `
-		UNION ALL SELECT 'the row level security of ' || c.relname FROM pg_class c WHERE row_security_active(c.oid) AND` + own
-}()
-
-// ownTables are those that the migrations make.
-func ownTables() (tables []string) {
-	all, err := migrations()
-	if err != nil {
-		panic("store: " + err.Error()) // they are in the program
-	}
-	for _, m := range all {
-		for _, made := range madeTable.FindAllStringSubmatch(m.body, -1) {
-			tables = append(tables, made[1])
-		}
-	}
-	return tables
-}
-
-var madeTable = regexp.MustCompile(`(?m)^CREATE TABLE (\w+)`)
-
-// SchemaError says what is in the database that Bursar did not make, or not there that it made.
+// SchemaError says what is in the database that Bursar did not make, or not there that it made. A trigger, a rule or a policy undoes what
+// Bursar writes, in Bursar's own transaction and with rows that Bursar wrote: no MAC shows it. The migrations make none.
 type SchemaError struct{ Changes []string }
 
 func (e SchemaError) Error() string {

@@ -1,0 +1,9 @@
+package store
+
+// What [DB.CheckSchema] asks SQLite.
+const (
+	selfActingSQLite = `SELECT 'the trigger ' || name || ' on ' || tbl_name FROM sqlite_master WHERE type = 'trigger'`
+	uniqueKeysSQLite = `SELECT m.name || ' (' || (SELECT group_concat(c.name, ', ' ORDER BY c.seqno) FROM pragma_index_info(i.name) c) || ')'
+			|| CASE WHEN i.partial = 1 THEN ' in part' ELSE '' END
+		FROM sqlite_master m JOIN pragma_index_list(m.name) i WHERE m.type = 'table' AND i."unique" = 1`
+)
