@@ -52,8 +52,8 @@ func (s *Service) poll(ctx context.Context, g gateway.Gateway, seen Payout) erro
 }
 
 // findByReference looks for the transfer of a payout under way by our reference, where the gateway knows none with the id that it gave
-// when it took the order. If that transfer is what was ordered and is paid or may be, the payout has its id from now on, and a discrepancy
-// says so. If it is over without having been paid, nothing is taken from it: the transfer with the first id may have been paid.
+// when it took the order. If that transfer is what was ordered and is paid, the payout has its id from now on, and a discrepancy says so.
+// Of one that is not paid nothing is believed: its failure would refund what the transfer with the first id may have paid.
 func (s *Service) findByReference(ctx context.Context, g gateway.Gateway, seen Payout) (r gateway.Report, isFound bool) {
 	if seen.State != Submitted || !g.Capabilities().Lookup {
 		return r, false
@@ -62,7 +62,7 @@ func (s *Service) findByReference(ctx context.Context, g gateway.Gateway, seen P
 	if err != nil || r.Reference != string(seen.ID) || reportMismatch(r, seen, s.o.Currency) != nil {
 		return r, false
 	}
-	if to := reportedState(r, seen.State); to != Submitted && to != Completed {
+	if reportedState(r, seen.State) != Completed {
 		return r, false
 	}
 	said := fmt.Errorf("it gave the transfer %s for this payout, and knows it as %s", seen.GatewayID, r.GatewayID)

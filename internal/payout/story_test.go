@@ -756,10 +756,11 @@ func TestPoll_OtherID_FoundByReference(t *testing.T) {
 	}
 }
 
-// The transfer under the payout's reference is of another amount than was ordered, or is over and not paid: the first may have been.
+// The transfer under the payout's reference is of another amount than was ordered, or is not paid: the first may have been.
 func TestPoll_OtherTransfer_RecordsDiscrepancy(t *testing.T) {
 	for name, change := range map[string]func(*transfer){
 		"another amount": func(tr *transfer) { tr.progress, tr.amount = gateway.Paid, tr.amount+1 },
+		"under way":      func(tr *transfer) { tr.progress = gateway.InProgress },
 		"failed":         func(tr *transfer) { tr.progress = gateway.Failed },
 		"cancelled":      func(tr *transfer) { tr.progress = gateway.Cancelled },
 	} {
