@@ -197,6 +197,13 @@ func (h *fixture) withAuth(change func(*auth.Options)) {
 	service, err := auth.New(o)
 	must(h.t, err)
 	h.options.Auth = service
+	h.reopen()
+}
+
+// reopen opens the API again, with the options as they are now.
+func (h *fixture) reopen() {
+	h.t.Helper()
+	var err error
 	h.handler, err = api.New(h.options)
 	must(h.t, err)
 	h.server = httptest.NewServer(h.handler)

@@ -6,9 +6,11 @@ import (
 	"testing"
 	"time"
 
+	"bursar/internal/api"
 	"bursar/internal/auth"
 	"bursar/internal/bank"
 	"bursar/internal/decision"
+	"bursar/internal/money"
 	"bursar/internal/payout"
 )
 
@@ -283,7 +285,18 @@ func TestIdempotencyKeys(t *testing.T) {
 		})
 	}
 	request(seller, strings.Repeat("~", 255), `{"amount":700}`).want(t, 201)
+	h.options.Payouts = underMinimum{h.payouts, 800_00}
+	h.reopen()
+	t.Run("under a minimum that was raised since", func(t *testing.T) { same(t, first, request(seller, "k1", `{"amount":600,"notes":"a"}`)) })
 }
+
+// underMinimum is payouts whose minimum was changed.
+type underMinimum struct {
+	api.Payouts
+	minimum money.Amount
+}
+
+func (u underMinimum) Minimum() money.Amount { return u.minimum }
 
 func TestPayoutsOfOthers(t *testing.T) {
 	h := openFixture(t)

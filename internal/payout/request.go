@@ -67,10 +67,6 @@ func (r Request) key() string {
 // [ErrAccountChanged], what Proofs.UseProof fails with, and [ledger.ErrInsufficient] with the available amount in its
 // message; or with [ledger.ErrTampered] where the service did not write what it read.
 func (s *Service) Request(ctx context.Context, r Request) (Payout, bool, error) {
-	if r.Amount < s.o.Minimum {
-		return Payout{}, false, fault.Field("amount", fmt.Sprintf("must be at least %s %s",
-			s.o.Currency.Format(s.o.Minimum), s.o.Currency))
-	}
 	draft := s.draft(r)
 	call := repeatable{
 		user: r.Seller, key: r.key(), fingerprint: fmt.Sprintf(FingerprintRequest+"%d %s", r.Amount, r.Notes), payout: draft.ID,
@@ -161,6 +157,9 @@ func ProofBinding(amount money.Amount, account bank.ID) []string {
 
 // reserve makes the checks of the interface in their order, then reserves the amount and stores the payout.
 func (s *Service) reserve(ctx context.Context, tx RequestTx, r Request, p Payout) (Payout, error) {
+	if r.Amount < s.o.Minimum { // not before: a repeat gets the first answer, whatever the minimum is now
+		return Payout{}, fault.Field("amount", fmt.Sprintf("must be at least %s %s", s.o.Currency.Format(s.o.Minimum), s.o.Currency))
+	}
 	if s.mustProve(r) { // first: users are locked before journals
 		if err := s.o.Proofs.LockSession(ctx, tx, r); err != nil {
 			return Payout{}, err

@@ -75,6 +75,29 @@ func TestRequest_BankInAnotherZone(t *testing.T) {
 	}
 }
 
+// TestRequest_RepeatedUnderAHigherMinimum gets the first answer, and a new key does not.
+func TestRequest_RepeatedUnderAHigherMinimum(t *testing.T) {
+	s := newStory(t)
+	o := s.options(t, s.db.Payouts())
+	r := payout.Request{Seller: "usr_b", Amount: o.Minimum, Key: "k"}
+	first, _, err := s.payouts.Request(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Minimum++
+	payouts, err := payout.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, replayed, err := payouts.Request(t.Context(), r); again.ID != first.ID || !replayed || err != nil {
+		t.Errorf("the repeat is answered with payout %q, replayed %t, %v; want %s", again.ID, replayed, err, first.ID)
+	}
+	r.Key = "another"
+	if _, _, err := payouts.Request(t.Context(), r); !errors.Is(err, fault.Field("amount", "")) {
+		t.Errorf("another key below the minimum: %v", err)
+	}
+}
+
 // TestHistory_OfTheCaller lists a seller's own payouts, whosever they ask for.
 func TestHistory_OfTheCaller(t *testing.T) {
 	s := newStory(t)
