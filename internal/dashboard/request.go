@@ -133,15 +133,14 @@ func (d *dashboard) newPayout(ctx context.Context, v *pageRequest) (page, error)
 	return p, nil
 }
 
-// readPayout reads what is asked for, or fails with a fault that names the fields at fault.
-func (d *dashboard) readPayout(seller string, sent url.Values, most money.Amount) (payout.Request, error) {
-	key := keyOf(sent)
-	if key == "" {
+// readPayout reads what is asked for, or fails with a fault that names the fields at fault. The amount is from least to most.
+func (d *dashboard) readPayout(seller string, sent url.Values, least, most money.Amount) (payout.Request, error) {
+	if keyOf(sent) == "" {
 		return payout.Request{}, errNoKey
 	}
 	problems := map[string]string{}
 	amount, problem := readAmount(d.o.Currency, sent.Get("amount"), most)
-	if least := d.o.Payouts.Minimum(); problem == "" && amount < least {
+	if problem == "" && amount < least {
 		problem = "must be at least " + d.o.Currency.Display(least)
 	}
 	if problem != "" {
@@ -154,7 +153,7 @@ func (d *dashboard) readPayout(seller string, sent url.Values, most money.Amount
 	if len(problems) > 0 {
 		return payout.Request{}, fault.Fields(fault.Invalid, problems)
 	}
-	return payout.Request{Seller: seller, Amount: amount, Notes: notes, Key: "page-" + key}, nil
+	return payout.Request{Seller: seller, Amount: amount, Notes: notes, Key: pageKey(sent)}, nil
 }
 
 // reviewPayout shows what the payout would be, and changes nothing. Its address says all of it, so that
@@ -169,15 +168,15 @@ func (d *dashboard) reviewPayout(ctx context.Context, v *pageRequest) (page, err
 	if err != nil {
 		return page{}, err
 	}
-	made, done, err := d.o.Payouts.Requested(ctx, v.who.UserID, "page-"+keyOf(sent))
+	made, done, err := d.o.Payouts.Requested(ctx, v.who.UserID, pageKey(sent))
 	if err != nil {
 		return page{}, err
 	}
-	most := max(shown.Available, 0)
-	if done { // its amount is no longer available
-		most = money.Max
+	least, most := shown.Minimum, max(shown.Available, 0)
+	if done { // its amount is no longer available, and the minimum may be another
+		least, most = 0, money.Max
 	}
-	r, err := d.readPayout(v.who.UserID, sent, most)
+	r, err := d.readPayout(v.who.UserID, sent, least, most)
 	switch {
 	case err != nil:
 	case done && (made.Amount != r.Amount || made.Notes != r.Notes):
@@ -217,12 +216,23 @@ func (d *dashboard) showReview(ctx context.Context, v *pageRequest, r payout.Req
 
 // requestPayout makes the payout that was reviewed.
 func (d *dashboard) requestPayout(ctx context.Context, v *pageRequest) (page, error) {
-	r, err := d.readPayout(v.who.UserID, v.form, money.Max)
+	// The form may be sent twice. The minimum may be another by then, and the code of a proof works once.
+	made, done, err := d.o.Payouts.Requested(ctx, v.who.UserID, pageKey(v.form))
+	if err != nil {
+		return page{}, err
+	}
+	least := d.o.Payouts.Minimum()
+	if done {
+		least = 0
+	}
+	r, err := d.readPayout(v.who.UserID, v.form, least, money.Max)
+	if err == nil && done && made.Amount == r.Amount && made.Notes == r.Notes {
+		return goTo(payoutAddress(made.ID)).saying("requested"), nil
+	}
 	r.Session, r.Account = v.who.Session, bank.ID(v.form.Get("account"))
 	if err == nil {
 		err = d.o.Auth.CheckMayRequestPayout(v.who)
 	}
-	var made payout.Payout
 	if err == nil && d.o.Payouts.NeedsProof(r.Amount) {
 		made, err = d.requestWithProof(ctx, v, r)
 		if isProofMissing(err) {
@@ -245,20 +255,18 @@ func (d *dashboard) requestPayout(ctx context.Context, v *pageRequest) (page, er
 	return d.again(ctx, p, shown.Form.fill(v.form), err)
 }
 
-// requestWithProof makes a payout that needs a proof. One that was made already needs none: a form may be sent twice, and the
-// code in it works once.
+// requestWithProof makes a payout that needs a proof.
 func (d *dashboard) requestWithProof(ctx context.Context, v *pageRequest, r payout.Request) (payout.Payout, error) {
-	made, done, err := d.o.Payouts.Requested(ctx, r.Seller, r.Key)
-	if err != nil || done && made.Amount == r.Amount && made.Notes == r.Notes {
-		return made, err
-	}
 	if err := d.prove(ctx, v, auth.ActionRequestPayout, payout.ProofBinding(r.Amount, r.Account)...); err != nil {
 		return payout.Payout{}, err
 	}
 	r.Proof = v.who.Proof
-	made, _, err = d.o.Payouts.Request(ctx, r)
+	made, _, err := d.o.Payouts.Request(ctx, r)
 	return made, err
 }
+
+// pageKey is the idempotency key of a form, apart from those that the seller's programs make.
+func pageKey(sent url.Values) string { return "page-" + keyOf(sent) }
 
 // keyAfter is the key of another try. A refusal is kept under its key, so that needs a new one; whatever else
 // went wrong, the payout may have been made, and the same key finds it.

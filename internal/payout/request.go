@@ -158,7 +158,7 @@ func ProofBinding(amount money.Amount, account bank.ID) []string {
 // reserve makes the checks of the interface in their order, then reserves the amount and stores the payout.
 func (s *Service) reserve(ctx context.Context, tx RequestTx, r Request, p Payout) (Payout, error) {
 	if r.Amount < s.o.Minimum { // not before: a repeat gets the first answer, whatever the minimum is now
-		return Payout{}, fault.Field("amount", fmt.Sprintf("must be at least %s %s", s.o.Currency.Format(s.o.Minimum), s.o.Currency))
+		return Payout{}, fault.Field("amount", "must be at least "+s.o.Currency.Format(s.o.Minimum))
 	}
 	if s.mustProve(r) { // first: users are locked before journals
 		if err := s.o.Proofs.LockSession(ctx, tx, r); err != nil {
