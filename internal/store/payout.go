@@ -341,10 +341,16 @@ func counted(statuses []payout.Status) string {
 	counters := []string{`0`}
 	for _, status := range statuses {
 		if slices.Contains(payout.Statuses(), status) {
-			counters = append(counters, string(status)) // as the counter of each is named
+			counters = append(counters, believable(string(status))) // as the counter of each is named
 		}
 	}
 	return `COALESCE((SELECT ` + strings.Join(counters, ` + `) + ` FROM journals WHERE owner = $2), 0)`
+}
+
+// believable reads a counter of payouts as 0 if it is below that, or more than anyone ever requests. It was changed in the database
+// then, and a sum with it may become too large to count, which would take the whole list away.
+func believable(counter string) string {
+	return `CASE WHEN ` + counter + ` BETWEEN 0 AND 1000000000000 THEN ` + counter + ` ELSE 0 END`
 }
 
 // literal quotes one of the four statuses; anything else becomes a status that no payout has.
@@ -355,15 +361,26 @@ func literal(status payout.Status) string {
 	return `'` + string(status) + `'`
 }
 
-const countersOf = `SELECT processing, completed, failed, cancelled, owner FROM journals WHERE owner `
+var (
+	countersOf = `SELECT ` + eachCounter(believable) + `, owner FROM journals WHERE owner `
+	allCounted = `SELECT ` + eachCounter(func(counter string) string { return `COALESCE(SUM(` + believable(counter) + `), 0)` }) + ` FROM journals`
+)
+
+// eachCounter lists what a function makes of each counter of payouts.
+func eachCounter(read func(counter string) string) string {
+	counters := texts(payout.Statuses())
+	for i, counter := range counters {
+		counters[i] = read(counter)
+	}
+	return strings.Join(counters, `, `)
+}
 
 // countPayouts reads the seller's counters, or sums all sellers' for an admin.
 func (db *DB) countPayouts(ctx context.Context, f payout.Filter) (int64, error) {
 	counters := []any{new(int64), new(int64), new(int64), new(int64)}
 	var err error
 	if f.Seller == "" {
-		err = db.queryOne(ctx, `SELECT COALESCE(SUM(processing), 0), COALESCE(SUM(completed), 0), COALESCE(SUM(failed), 0),
-			COALESCE(SUM(cancelled), 0) FROM journals`, nil, counters...)
+		err = db.queryOne(ctx, allCounted, nil, counters...)
 	} else {
 		_, err = found(db.rowOf(ctx, countersOf, f.Seller).Scan(append(counters, &f.Seller)...))
 	}
