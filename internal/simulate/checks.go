@@ -47,6 +47,7 @@ var (
 	nightsReconciled      = Check{"nights-are-reconciled", "Each day's statement is reconciled by itself when the day is over, and none is left out."}
 	checkpointsMade       = Check{"checkpoints-are-made", "A checkpoint of all journals is made by itself, again and again."}
 	reviewedForCause      = Check{"reviewed-for-a-cause", "A payout goes to manual review only by an admin's decision, because its key expired, or because it may pay the same money again."}
+	doubtsLast            = Check{"doubts-last", "A payout that may be of money that was paid already stays marked so while its seller's balance is negative."}
 	askedBefore           = Check{"asked-before-refund", "A payout that was sent and rejected is refunded only after the gateway was asked again."}
 	endsWatched           = Check{"ends-are-watched", "A payout in manual review is polled again, and one that was sent and has ended is as long as banks may change its end."}
 	notificationsFollowed = Check{"notifications-are-followed", "A payout that the gateway sends a notification about is polled without delay."}
@@ -108,7 +109,7 @@ func Checks() []Check {
 		paidOnce, paidExactly, completedIsPaid, refundedStaysEnded, onlyOrdersPaid, allImported, unmatchedListed, endsAsAtGateway, allEnd,
 		endsAreFinal, movesAreCAS, rowsMatchJournal, entriesAreTrue, neverGoesNegative, refusalsAreTrue, feesAsAgreed, oneAnswerPerKey,
 		answersAreTrue, answersAreKnown, othersSeeNothing, readsAgree, oncePerID, releasedWhenDue, ordersToLetter,
-		oneKeyPerPayout, ordersSound, keysAreAlive, sentAlone, claimedFirst, sendingsTimed, askedBefore, endsWatched, notificationsFollowed, queuedCancellable, endsTellWhy, timesKept, reviewedForCause, leasesHold, nothingSpins, statementAgrees, misstatementsFound, askedFirst, ownGateway, waitsForGateway, forgeriesRefused, onlyRightAccount,
+		oneKeyPerPayout, ordersSound, keysAreAlive, sentAlone, claimedFirst, sendingsTimed, askedBefore, endsWatched, notificationsFollowed, queuedCancellable, endsTellWhy, timesKept, reviewedForCause, doubtsLast, leasesHold, nothingSpins, statementAgrees, misstatementsFound, askedFirst, ownGateway, waitsForGateway, forgeriesRefused, onlyRightAccount,
 		importedAsItWas, windowIsKept, verifiedIsTrue, failuresHaveCause, waitingIsUnsent, waitsAsAsked, listsReadWhole,
 		writtenAsMeant, discrepanciesKept, referencesKept, oldestFirst, minimumKept, holdsKept, stopsKept, proofsKept, numbersSecret, decisionsKept,
 		tamperingFound, statementsProve, checkpointsMade, nightsReconciled, fewRegistrations, verificationsFollowed, arrivesAsTold, timesRight, refundsAreDue, adjustmentsDue, feedTellsAll, deliveriesTrue, deliveriesArrive, attemptsSpaced, endpointsDisabled, sellersTold, actorsTrue, deletionsWait, takeoversEndAccess, conditionsHold, nobodyOverpaid, datastoreReadable, nothingPanics,

@@ -35,12 +35,21 @@ func (m *market) wasAppended(e ledger.Entry) {
 		m.model.sellers[e.Owner].holdUntil = 0
 	}
 	m.model.suspect(e)
+	wasDoubted := m.model.isDoubted(e.Subject)
 	err := m.model.fold(e)
+	m.assert(doubtsLast, !wasDoubted || m.model.isDoubted(e.Subject) || m.model.payouts[payout.ID(e.Subject)].folded.State != payout.Waiting || e.After.Available >= 0, e.Subject,
+		"payout %s may be of money that was paid, %s has %d, and it is marked so no more", e.Subject, e.Owner, e.After.Available)
 	m.assert(rowsMatchJournal, err == nil, e.Owner, "entry %d of %s can't be read: %v", e.Number, e.Owner, err)
 	if w := m.model.payouts[payout.ID(e.Subject)]; w != nil && w.folded.ReasonCode == possibleDuplicate && !w.doubted {
 		w.doubted = true
 		m.assert(reviewedForCause, e.After.Available < 0, e.Subject, "payout %s is doubted, and %s has %d", e.Subject, e.Owner, e.After.Available)
 	}
+}
+
+// isDoubted reports whether a payout waits, and is marked as one of money that may have been paid already.
+func (o *model) isDoubted(id string) bool {
+	w := o.payouts[payout.ID(id)]
+	return w != nil && w.folded.State == payout.Waiting && w.folded.ReasonCode == possibleDuplicate
 }
 
 // checkActor holds who caused an entry by its own word against whose turn it is.

@@ -37,6 +37,14 @@ func (m *market) checkDeletion() {
 	if m.violation != nil || w.state != payout.Completed {
 		return // the account is one that the bank does not pay
 	}
+	m.spawn(0, "operator", func() {
+		_ = m.call(on, func() error {
+			_, err := on.sales.Open(m.ctx, sale.NewOpening{Seller: s.id, Available: minimum, By: m.by()})
+			m.assert(oncePerID, errors.Is(err, sale.ErrNotFirst) || errors.Is(err, sale.ErrOpeningConflict), s.id, "%s has withdrawn all, and an opening balance was answered with %v", s.id, err)
+			return nil
+		})
+	})
+	m.pass(m.now + time.Minute)
 	m.checkOwing(on, s)
 	m.deleteAccount(on, s, nil)
 	m.checkDeleted(on, s)

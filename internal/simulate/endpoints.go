@@ -51,6 +51,7 @@ func (m *market) checkEndpoint() {
 			p.failsToTheEnd()
 			p.isDisabled()
 			p.isEnabledAgain()
+			p.beginsOne()
 			p.failsNowAndThen()
 			p.isGone()
 			p.isSwept()
@@ -241,6 +242,30 @@ func (p *patient) isEnabledAgain() {
 	m.assert(endpointsDisabled, e.LastDeliveredAt.Sub(m.clock()).Abs() < time.Second, "", "%s took an event at %s, and the last is said to be of %s", p.url, m.clock(), e.LastDeliveredAt)
 	id := p.happens()
 	m.assert(deliveriesArrive, p.try() == 1 && p.took[id], "", "%s is enabled again, and event %s is not sent", p.url, id)
+}
+
+// beginsOne has the first of several deliveries fail that are taken together. The others are not begun, and count as never taken.
+func (p *patient) beginsOne() {
+	m, ids := p.m, []string{p.happens(), p.happens(), p.happens()}
+	p.manner, *p.asks = answersError, 0
+	p.fails("the first of three events")
+	p.checkHealth(webhook.Enabled, "")
+	attempts := int64(0)
+	for _, id := range ids {
+		d := p.row(id)
+		attempts += d.Attempt
+		m.assert(attemptsSpaced, d.Attempt > 0 || !d.DueAt.After(m.clock()), "", "%s was not tried, and is due at %s", id, d.DueAt)
+	}
+	m.assert(attemptsSpaced, attempts == 1, "", "one delivery was tried, and %d attempts are shown", attempts)
+	p.manner, p.failures = takes, 0
+	m.pause(6 * time.Minute)
+	for range ids {
+		p.try()
+	}
+	for _, id := range ids {
+		m.assert(deliveriesArrive, p.took[id], "", "%s takes events again, and %s is not sent", p.url, id)
+	}
+	p.checkHealth(webhook.Enabled, "")
 }
 
 // failsNowAndThen has the endpoint fail twice, with days between, and then work again, with several deliveries due.

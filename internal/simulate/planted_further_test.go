@@ -208,4 +208,10 @@ var furtherBugs = []planted{
 	{"a refund that only its table has lost is made again", []edit{
 		{inSale, "if recorded != stored {", "if stored.Amount > 0 && recorded != stored {"},
 	}},
+	{"a delivery that was taken and not begun counts as tried", []edit{
+		{inWebhook, "t.Attempt, t.DueAt = t.Attempt-1, s.now()", "t.DueAt = s.now()"},
+	}},
+	{"a balance is opened for a seller who has withdrawn all", []edit{
+		{inSale, "if (balance != ledger.Balance{HoldUntil: balance.HoldUntil, Frozen: balance.Frozen}) {", "if balance.Available != 0 || balance.Pending != 0 || balance.InTransit != 0 {"},
+	}},
 }
