@@ -44,6 +44,9 @@ func (s *Service) SetAccess(ctx context.Context, by decision.By, userID string, 
 		}
 		return tx.RecordDecision(ctx, record)
 	})
+	if suspended {
+		err = s.endAnyway(ctx, userID, "", endedBySuspension, err)
+	}
 	if err != nil {
 		return err
 	}

@@ -72,7 +72,8 @@ func (s *Service) replacePassword(ctx context.Context, p Principal, old, next st
 	if err != nil {
 		return "", err
 	}
-	return hash, s.o.Store.InTx(ctx, func(tx Tx) error { return s.setPassword(ctx, tx, p, old, hash, a, from) })
+	err = s.o.Store.InTx(ctx, func(tx Tx) error { return s.setPassword(ctx, tx, p, old, hash, a, from) })
+	return hash, s.endAnyway(ctx, p.UserID, p.Session, endedByPassword, err)
 }
 
 // newPasswordProblem returns what is wrong with a user's new password, or "".

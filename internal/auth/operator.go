@@ -141,6 +141,9 @@ func (s *Service) changeAccess(ctx context.Context, by decision.By, userID strin
 		record.Note = AccessNote(user.Role, user.Suspended, by.Note)
 		return tx.RecordDecision(ctx, decision.New(record, decision.ChangeAccess, userID, userID, now))
 	})
+	if user.Suspended {
+		err = s.endAnyway(ctx, userID, "", endedBySuspension, err)
+	}
 	if err != nil {
 		return User{}, false, err
 	}
@@ -199,7 +202,7 @@ func (s *Service) ResetPassword(ctx context.Context, by decision.By, userID, pas
 		}
 		return tx.RecordDecision(ctx, decision.New(by, decision.SetPassword, userID, userID, now))
 	})
-	if err != nil {
+	if err = s.endAnyway(ctx, userID, "", endedByPassword, err); err != nil {
 		return User{}, err
 	}
 	s.o.Logger.InfoContext(ctx, "password set", slog.String("user_id", user.ID), slog.String("by", by.Operator))

@@ -2,6 +2,8 @@ package auth
 
 import (
 	"context"
+	"errors"
+	"log/slog"
 	"net/url"
 	"slices"
 	"strings"
@@ -106,22 +108,53 @@ func (s *Service) Sessions(ctx context.Context, p Principal) ([]SessionInfo, err
 // EndSession ends one session of the user's own that has not ended, or fails with [ErrNoSession] or [ErrToken]. A change of the
 // address that is not confirmed ends too: a thief may have begun it there.
 func (s *Service) EndSession(ctx context.Context, p Principal, session string, from Device) error {
-	return s.o.Store.InTx(ctx, func(tx Tx) error {
+	return s.endAndRecord(ctx, p.UserID, from, func(tx Tx) (bool, error) {
 		if err := s.LockSession(ctx, tx, p); err != nil {
-			return err
+			return false, err
 		}
 		if err := tx.DeleteMailTokens(ctx, p.UserID, confirmEmail); err != nil {
-			return err
+			return false, err
 		}
 		ended, err := tx.EndSessionOf(ctx, p.UserID, session, endedByUser, s.o.Now())
 		if err == nil && !ended {
 			err = ErrNoSession
 		}
-		if err != nil {
+		return true, err
+	})
+}
+
+// endAndRecord ends sessions in one transaction with their record, where end reports that there is something to record. If the
+// user's journal was tampered with, they end without it: who has the session of a thief must not wait for a repair.
+func (s *Service) endAndRecord(ctx context.Context, userID string, from Device, end func(Tx) (bool, error)) error {
+	err := s.o.Store.InTx(ctx, func(tx Tx) error {
+		ended, err := end(tx)
+		if err != nil || !ended {
 			return err
 		}
-		return s.record(ctx, tx, p.UserID, ledger.AccountSessionsEnded, from)
+		return s.record(ctx, tx, userID, ledger.AccountSessionsEnded, from)
 	})
+	if !errors.Is(err, ledger.ErrTampered) {
+		return err
+	}
+	s.o.Logger.ErrorContext(ctx, "sessions end without a record", slog.String("user_id", userID), slog.Any("error", err))
+	return s.o.Store.InTx(ctx, func(tx Tx) error {
+		_, err := end(tx)
+		return err
+	})
+}
+
+// endAnyway ends a user's sessions, but for the one to keep, where a change failed that ends them: because the user's journal was tampered with,
+// it can't be recorded. The rest of the change waits for a repair. It returns err.
+func (s *Service) endAnyway(ctx context.Context, userID, keep, reason string, err error) error {
+	if !errors.Is(err, ledger.ErrTampered) {
+		return err
+	}
+	s.o.Logger.ErrorContext(ctx, "sessions end without a record", slog.String("user_id", userID), slog.Any("error", err))
+	ended := s.o.Store.InTx(ctx, func(tx Tx) error { return s.endSessions(ctx, tx, userID, keep, reason) })
+	if ended != nil {
+		s.o.Logger.ErrorContext(ctx, "sessions not ended", slog.String("user_id", userID), slog.Any("error", ended))
+	}
+	return err
 }
 
 // EndOtherSessions ends all of the user's sessions but the one that asks.
@@ -131,14 +164,11 @@ func (s *Service) EndOtherSessions(ctx context.Context, p Principal, from Device
 	if err != nil {
 		return err
 	}
-	return s.o.Store.InTx(ctx, func(tx Tx) error {
+	return s.endAndRecord(ctx, p.UserID, from, func(tx Tx) (bool, error) {
 		if err := s.LockSession(ctx, tx, p); err != nil {
-			return err
+			return false, err
 		}
-		if err := s.endSessions(ctx, tx, p.UserID, p.Session, endedByUser); err != nil || len(alive) < two {
-			return err
-		}
-		return s.record(ctx, tx, p.UserID, ledger.AccountSessionsEnded, from)
+		return len(alive) == two, s.endSessions(ctx, tx, p.UserID, p.Session, endedByUser)
 	})
 }
 

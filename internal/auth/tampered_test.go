@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"bursar/internal/auth"
+	"bursar/internal/decision"
+	"bursar/internal/ledger"
 	"bursar/internal/storetest"
 )
 
@@ -264,4 +266,46 @@ func TestTamperedUser_DeletedAccountPutBack(t *testing.T) {
 	_, err := s.login(email, password, home)
 	wantErr(t, err, auth.ErrCredentials)
 	s.wantAudit("users-are-ours")
+}
+
+// TestTamperedTotals_AccessEnds changes one number of a user's row of totals, so that nothing can be recorded of them. A session that a
+// thief has ends all the same.
+func TestTamperedTotals_AccessEnds(t *testing.T) {
+	by := decision.By{Operator: "asha", Note: "A thief is at it."}
+	for name, tt := range map[string]struct {
+		end  func(s *street, owner auth.Principal, thief string) error
+		want error
+	}{
+		"one session": {func(s *street, p auth.Principal, thief string) error {
+			return s.EndSession(t.Context(), p, thief, home)
+		}, nil},
+		"all other ones": {func(s *street, p auth.Principal, _ string) error { return s.EndOtherSessions(t.Context(), p, home) }, nil},
+		"another password": {func(s *street, p auth.Principal, _ string) error {
+			_, err := s.ChangePassword(t.Context(), p, password, nextPassword, home)
+			return err
+		}, ledger.ErrTampered},
+		"a suspension": {func(s *street, p auth.Principal, _ string) error {
+			return s.SetAccess(t.Context(), by, p.UserID, auth.Seller, true)
+		}, ledger.ErrTampered},
+		"an operator's suspension": {func(s *street, p auth.Principal, _ string) error {
+			_, _, err := s.SetSuspended(t.Context(), by, p.UserID, true)
+			return err
+		}, ledger.ErrTampered},
+		"an operator's password": {func(s *street, p auth.Principal, _ string) error {
+			_, err := s.ResetPassword(t.Context(), by, p.UserID, nextPassword, false)
+			return err
+		}, ledger.ErrTampered},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStreet(t)
+			owner := s.register()
+			thief, err := s.login(email, password, den)
+			wantErr(t, err, nil)
+			bio := "Sells mugs."
+			wantErr(t, s.SetProfile(t.Context(), s.principal(owner), auth.ProfileChange{Bio: &bio}, home), nil) // which the journal begins with
+			s.place.ByHand(t, `UPDATE journals SET earned = earned + 1`)
+			wantErr(t, tt.end(s, s.principal(owner), s.principal(thief).Session), tt.want)
+			s.wantDead(thief)
+		})
+	}
 }
