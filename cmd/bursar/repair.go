@@ -57,6 +57,10 @@ func (c repairCmd) Run(ctx context.Context, e *env) error {
 	switch {
 	case len(repairs) == 0:
 		_, err = fmt.Fprintln(e.out, "Every row is what the journal says. There is nothing to repair.")
+	case !c.Apply && left == len(repairs):
+		_, err = fmt.Fprintf(e.out, "Rows that are not what the journal says: %d. None of them can be repaired from it.\n", len(repairs))
+	case !c.Apply && left > 0:
+		_, err = fmt.Fprintf(e.out, "Rows that are not what the journal says: %d, of which %d can't be repaired. Nothing was changed; run it with --apply to repair the others.\n", len(repairs), left)
 	case !c.Apply:
 		_, err = fmt.Fprintf(e.out, "Rows that are not what the journal says: %d. Nothing was changed; run it with --apply to repair them.\n", len(repairs))
 	case left > 0:

@@ -144,7 +144,7 @@ func (s *Service) endAndRecord(ctx context.Context, userID string, from Device, 
 }
 
 // endAnyway ends a user's sessions, but for the one to keep, where a change failed that ends them: because the user's journal was tampered with,
-// it can't be recorded. The rest of the change waits for a repair. It returns err.
+// it can't be recorded. The rest of the change waits for a repair. It returns err, or in its place what tells the caller so.
 func (s *Service) endAnyway(ctx context.Context, userID, keep, reason string, err error) error {
 	if !errors.Is(err, ledger.ErrTampered) {
 		return err
@@ -153,9 +153,13 @@ func (s *Service) endAnyway(ctx context.Context, userID, keep, reason string, er
 	ended := s.o.Store.InTx(ctx, func(tx Tx) error { return s.endSessions(ctx, tx, userID, keep, reason) })
 	if ended != nil {
 		s.o.Logger.ErrorContext(ctx, "sessions not ended", slog.String("user_id", userID), slog.Any("error", ended))
+		return err
 	}
-	return err
+	return errUnrecorded.Because(err)
 }
+
+var errUnrecorded = ledger.ErrTampered.WithMessage("The records of this account were changed outside the service, so this can't be recorded, and was not done. " +
+	"The sessions that it would end have ended.")
 
 // EndOtherSessions ends all of the user's sessions but the one that asks.
 func (s *Service) EndOtherSessions(ctx context.Context, p Principal, from Device) error {

@@ -448,7 +448,7 @@ func sqliteUnavailable(err error) error {
 	}
 }
 
-// sqliteDamaged says what to do about a file that SQLite can't make sense of. A table or column that is missing is damage too: the
+// sqliteDamaged says what to do about a file that SQLite can't make sense of, or that another program has locked. A table or column that is missing is damage too: the
 // schema's version was checked when the file was opened.
 func sqliteDamaged(err error) error {
 	e, ok := errors.AsType[*sqlite.Error](err)
@@ -457,6 +457,8 @@ func sqliteDamaged(err error) error {
 	}
 	switch code := e.Code() & 0xff; {
 	case code == sqlitecodes.SQLITE_CORRUPT, code == sqlitecodes.SQLITE_NOTADB:
+	case code == sqlitecodes.SQLITE_BUSY:
+		return fmt.Errorf("another program holds the database's lock: %w; end that program, or wait until it is done, and try again", err)
 	case code == sqlitecodes.SQLITE_ERROR && (strings.Contains(e.Error(), "no such column") || strings.Contains(e.Error(), "no such table")):
 	default:
 		return err
