@@ -150,7 +150,12 @@ func (s *Service) endAnyway(ctx context.Context, userID, keep, reason string, er
 		return err
 	}
 	s.o.Logger.ErrorContext(ctx, "sessions end without a record", slog.String("user_id", userID), slog.Any("error", err))
-	ended := s.o.Store.InTx(ctx, func(tx Tx) error { return s.endSessions(ctx, tx, userID, keep, reason) })
+	ended := s.o.Store.InTx(ctx, func(tx Tx) error {
+		if _, _, err := tx.UserForUpdate(ctx, userID); err != nil {
+			return err
+		}
+		return s.endSessions(ctx, tx, userID, keep, reason)
+	})
 	if ended != nil {
 		s.o.Logger.ErrorContext(ctx, "sessions not ended", slog.String("user_id", userID), slog.Any("error", ended))
 		return err
