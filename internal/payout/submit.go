@@ -36,28 +36,14 @@ func (s *Service) submit(ctx context.Context, g gateway.Gateway, p Payout) error
 	if stopped, err := s.endIfBalanceNegative(ctx, p); stopped || err != nil {
 		return err
 	}
-	beneficiary, err := s.o.Beneficiaries.Beneficiary(ctx, p.Seller, p.BankAccountID, g.Name(), entries[0].Number)
-	if isTampered(err) {
+	body, err := s.order(ctx, g, p, entries[0].Number)
+	switch refusal := fault.From(err); {
+	case isTampered(err):
 		return s.recordTampered(ctx, p, err)
-	}
-	if refusal := fault.From(err); refusal != nil && refusal.Kind == fault.Refused {
+	case refusal != nil && refusal.Kind == fault.Refused:
 		return s.failWaiting(ctx, p, refusal)
-	}
-	if err != nil {
-		return errors.Join(s.requeue(ctx, p.ID, Waiting, 0), fmt.Errorf("make the bank account known to the gateway: %w", err))
-	}
-	body, err := g.Prepare(gateway.Order{
-		Reference:   string(p.ID),
-		Beneficiary: beneficiary,
-		Amount:      p.Net(),
-		Currency:    s.o.Currency.Code(),
-		Rail:        p.Rail,
-		Seller:      p.Seller,
-		Account:     string(p.BankAccountID),
-		Gross:       p.Amount,
-	})
-	if err != nil {
-		return errors.Join(s.requeue(ctx, p.ID, Waiting, 0), fmt.Errorf("prepare the transfer: %w", err))
+	case err != nil:
+		return errors.Join(s.requeue(ctx, p.ID, Waiting, 0), err)
 	}
 	claimed, err := s.startSubmitting(ctx, p, body)
 	if isTampered(err) {
@@ -74,6 +60,29 @@ func (s *Service) submit(ctx context.Context, g gateway.Gateway, p Payout) error
 		return s.notSent(context.WithoutCancel(ctx), p, answer)
 	}
 	return s.recordSubmission(context.WithoutCancel(ctx), g, p.ID, answer)
+}
+
+// order makes the bank account known to the gateway, and returns the exact order that pays the payout there. requested is the number of
+// the entry with which the payout began.
+func (s *Service) order(ctx context.Context, g gateway.Gateway, p Payout, requested int64) (body string, err error) {
+	beneficiary, err := s.o.Beneficiaries.Beneficiary(ctx, p.Seller, p.BankAccountID, g.Name(), requested)
+	if err != nil {
+		return "", fmt.Errorf("make the bank account known to the gateway: %w", err)
+	}
+	body, err = g.Prepare(gateway.Order{
+		Reference:   string(p.ID),
+		Beneficiary: beneficiary,
+		Amount:      p.Net(),
+		Currency:    s.o.Currency.Code(),
+		Rail:        p.Rail,
+		Seller:      p.Seller,
+		Account:     string(p.BankAccountID),
+		Gross:       p.Amount,
+	})
+	if err != nil {
+		return "", fmt.Errorf("prepare the transfer: %w", err)
+	}
+	return body, nil
 }
 
 // startSubmitting moves a waiting payout to submitting, so it can no longer be cancelled. It reports whether this call won. From here
