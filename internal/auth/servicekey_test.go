@@ -1,13 +1,18 @@
 package auth_test
 
 import (
+	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"bursar/internal/auth"
+	"bursar/internal/decision"
 	"bursar/internal/fault"
+	"bursar/internal/storetest"
 )
 
 const operator = "operator:asha"
@@ -84,6 +89,54 @@ func TestServiceKey_Revoked(t *testing.T) {
 	}
 	_, err = w.RevokeServiceKey(t.Context(), "nothing", operator)
 	wantErr(t, err, auth.ErrKeyNotFound)
+}
+
+// TestServiceKey_FailureIsNotSwallowed fails each statement of what an operator does with keys. Each is done with its entry, or not at all.
+func TestServiceKey_FailureIsNotSwallowed(t *testing.T) {
+	t.Parallel()
+	for name, act := range map[string]func(w *fixture) error{
+		"create": func(w *fixture) error {
+			_, _, err := w.CreateServiceKey(t.Context(), auth.NewServiceKey{Name: "second"}, operator)
+			return err
+		},
+		"rotate": func(w *fixture) error {
+			_, _, err := w.RotateServiceKey(t.Context(), "shop", time.Hour, operator)
+			return err
+		},
+		"revoke": func(w *fixture) error {
+			_, err := w.RevokeServiceKey(t.Context(), "shop", operator)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			storetest.EachFailure(t, func(t *testing.T, place storetest.Place) storetest.Story {
+				t.Helper()
+				w := newFixtureAt(t, place)
+				w.serviceKey("shop")
+				return storetest.Story{
+					Repeatable: true,
+					Act:        func() error { return act(w) },
+					State: func() string {
+						keys, err := w.ServiceKeys(t.Context())
+						entries, entriesErr := w.db.EntriesAfter(t.Context(), decision.Platform, 0, 10)
+						if err := errors.Join(err, entriesErr); err != nil {
+							t.Fatal(err)
+						}
+						var all []string
+						for _, k := range keys {
+							all = append(all, fmt.Sprint(k.Name, k.Rotations, k.RevokedAt.IsZero(), k.Tampered))
+						}
+						slices.Sort(all) // of one moment, their ids are in any order
+						for _, e := range entries {
+							all = append(all, string(e.Type))
+						}
+						return strings.Join(all, ", ")
+					},
+				}
+			})
+		})
+	}
 }
 
 func TestServiceKey_LastUsedDay(t *testing.T) {

@@ -323,6 +323,18 @@ func TestStore_FailureIsNotSwallowed(t *testing.T) {
 				return func() { s.later(time.Second) }, s.payouts.ReconcileStartup(t.Context())
 			}
 		},
+		"startup without funds": func(s *story) func() (any, error) { // see TestRestored_SpentMoney_NotPaidAgain
+			b := s.save()
+			if _, _, err := s.payouts.Cancel(t.Context(), seller, s.id, ""); err != nil {
+				t.Fatal(err)
+			}
+			s.request("usr_a", opening)
+			s.later(windowOver)
+			s.putBack(t, b)
+			return func() (any, error) {
+				return func() { s.later(time.Second) }, s.payouts.ReconcileStartup(t.Context())
+			}
+		},
 		"startup without a list": func(s *story) func() (any, error) {
 			s.later(windowOver)
 			s.now = s.now.Add(time.Second)
@@ -339,6 +351,13 @@ func TestStore_FailureIsNotSwallowed(t *testing.T) {
 		"startup, another transfer": func(s *story) func() (any, error) {
 			s.later(windowOver)
 			s.gateway.transfers[string(s.id)].id = "pout_other"
+			return s.reconcileUnmatched()
+		},
+		"startup, two transfers of what waits": func(s *story) func() (any, error) {
+			b := s.save()
+			s.later(windowOver)
+			s.gateway.twofold = true
+			s.putBack(t, b)
 			return s.reconcileUnmatched()
 		},
 		"startup, nobody's transfer": func(s *story) func() (any, error) {
@@ -462,6 +481,8 @@ func TestStore_FailureIsNotSwallowed(t *testing.T) {
 							read = nil
 						case func() int:
 							read = then()
+						case func() string:
+							read = then()
 						}
 						return s.summary() + fmt.Sprint(read)
 					},
@@ -471,17 +492,22 @@ func TestStore_FailureIsNotSwallowed(t *testing.T) {
 	}
 }
 
-// reconcileUnmatched starts beside a transfer that matches no payout, and counts such transfers once that is over.
+// reconcileUnmatched starts beside a transfer that matches no payout, and lists such transfers once that is over.
 func (s *story) reconcileUnmatched() func() (any, error) {
 	s.Helper()
 	s.payouts = s.newPayoutsOn(s, s.db.Payouts())
 	return func() (any, error) {
-		return func() int {
+		return func() string {
+			s.later(time.Second) // what goes wrong after a report was found is left to the next step
 			unmatched, err := s.db.OpenUnmatchedTransfers(s.Context(), 10)
 			if err != nil {
 				s.Fatal(err)
 			}
-			return len(unmatched)
+			var list []string
+			for _, u := range unmatched {
+				list = append(list, u.Transfer.GatewayID+": "+u.Why)
+			}
+			return strings.Join(list, ", ")
 		}, s.payouts.ReconcileStartup(s.Context())
 	}
 }

@@ -335,6 +335,11 @@ func testRefreshes(_ *testing.T, b *bench) {
 		want = want[:min(len(want), kept)]
 		refresh(time.Second)
 	}
+
+	unreadable := b.with(b.engine.Tamper(b.T, b.db, `UPDATE sessions SET refreshes = 'no instant at all'`))
+	if all, err := unreadable.db.LiveSessions(b.ctx(), "usr_1", now, 10); err == nil {
+		b.Errorf("refreshes that can't be read are listed: %+v", all)
+	}
 }
 
 func testUserUnchanged(_ *testing.T, b *bench) {

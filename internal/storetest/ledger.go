@@ -13,10 +13,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"bursar/internal/auth"
 	"bursar/internal/ledger"
 	"bursar/internal/money"
 	"bursar/internal/payout"
 	"bursar/internal/store"
+	"bursar/internal/webhook"
 )
 
 // posting is an entry that tells nothing but the money that it moves.
@@ -424,6 +426,7 @@ func testRestoredJournal(t *testing.T, b *bench) {
 func testWithoutKeys(t *testing.T, b *bench) {
 	t.Helper()
 	b.fill()
+	b.update(func(tx *store.Tx) error { return b.insertKey(tx, "key_1") })
 	before := b.state()
 	locked := b.with(b.engine.Tamper(t, b.db, `UPDATE users SET name = name`))
 	locked.db.UseKeys(noKeys{}) // as good as none: it makes no MAC and knows none
@@ -446,6 +449,31 @@ func testWithoutKeys(t *testing.T, b *bench) {
 				t.Errorf("with %s: %s went well", name, what)
 			}
 		}
+	}
+	unset := &bench{T: t, engine: b.engine, db: b.engine.Tamper(t, b.db, `UPDATE users SET name = name`), now: b.now}
+	for what, insert := range map[string]func(tx *store.Tx) error{
+		"insert a user":          func(tx *store.Tx) error { return tx.InsertUser(b.ctx(), newUser("usr_new")) },
+		"insert a session":       func(tx *store.Tx) error { return tx.InsertSession(b.ctx(), newSession("ses_1", "usr_a")) },
+		"insert a second factor": func(tx *store.Tx) error { return tx.InsertFactor(b.ctx(), newFactor("fac_1", "usr_a")) },
+		"insert an identity":     func(tx *store.Tx) error { return second(tx.AddIdentity(b.ctx(), "usr_a", newIdentity("1"), b.now)) },
+		"insert a session link": func(tx *store.Tx) error {
+			return tx.InsertSessionLink(b.ctx(), auth.SessionLink{Hash: "hash", UserID: "usr_a", KeyID: "key_1", ExpiresAt: b.now.Add(time.Minute)})
+		},
+		"insert a mail token": func(tx *store.Tx) error {
+			token := b.mailToken("hash", toReset)
+			token.UserID = "usr_a"
+			return tx.InsertMailToken(b.ctx(), token)
+		},
+		"insert a webhook endpoint": func(tx *store.Tx) error {
+			return second(tx.InsertEndpoint(b.ctx(), webhook.Endpoint{ID: "whe_1", URL: "https://shop.example/hooks", Status: webhook.Enabled, CreatedAt: b.now}))
+		},
+	} {
+		if err := unset.db.Update(b.ctx(), insert); err == nil {
+			t.Errorf("with no keys: %s went well", what)
+		}
+	}
+	if after := unset.state(); after != before {
+		t.Errorf("with no keys a row was inserted: %s", cmp.Diff(before, after))
 	}
 	if after := locked.state(); after != before {
 		t.Errorf("without keys something was written: %s", cmp.Diff(before, after))
