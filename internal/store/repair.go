@@ -261,7 +261,7 @@ func (r *repairer) journal(ctx context.Context, owner string, rewritten, rowsDif
 		_, err := r.tx.exec(ctx, `DELETE FROM journals WHERE owner = $1`, owner)
 		return err
 	}
-	if err := r.write(ctx, journalTable.puts(r.tx.dialect, []headUpdate{{at, 0}})...); err != nil {
+	if err := r.write(ctx, journalTable.puts(r.tx.dialect, []headUpdate{{Head: at}})...); err != nil {
 		return err
 	}
 	delete(r.tx.absent, at.Owner)
