@@ -113,6 +113,14 @@ func TestHeadAndTrailingSlash(t *testing.T) {
 	h.raw(t, "PUT", "/api/auth/me/").wantFailure(t, 405, "method_not_allowed")
 }
 
+// TestPathIsNoText names what PostgreSQL takes as no text.
+func TestPathIsNoText(t *testing.T) {
+	h := openFixture(t)
+	for _, id := range []string{"%00", "a%00b", "%ff", "%ed%a0%80"} {
+		h.raw(t, "DELETE", "/api/auth/sessions/"+id).wantFailure(t, 404, "not_found")
+	}
+}
+
 func TestHeadersOfEveryAnswer(t *testing.T) {
 	h := openFixture(t)
 	for _, c := range []call{

@@ -122,6 +122,9 @@ func (s *Service) newFactor(user User, kind FactorKind, name string) Factor {
 
 // enrol adds a factor that is to be confirmed, and returns those that are. It fails as [Service.AddFactor] does.
 func (s *Service) enrol(ctx context.Context, p Principal, f Factor) (confirmed []Factor, err error) {
+	if problem := CheckFactorName(f.Name); problem != "" {
+		return nil, fault.Field("name", problem)
+	}
 	most := maxApps
 	if f.Kind == FactorPasskey {
 		most = maxPasskeys

@@ -141,7 +141,7 @@ func (s *Service) SetForgottenPassword(ctx context.Context, token, password stri
 		return err
 	}
 	err = s.o.Store.InTx(ctx, func(tx Tx) error { return s.reset(ctx, tx, t, hash, from) })
-	if err == nil {
+	if err = s.endAnyway(ctx, t.UserID, "", endedByForgotten, err); err == nil {
 		s.o.Logger.InfoContext(ctx, "password reset", slog.String("user_id", t.UserID), slog.String("address", from.Address))
 	}
 	return err

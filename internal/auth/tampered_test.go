@@ -291,6 +291,9 @@ func TestTamperedTotals_AccessEnds(t *testing.T) {
 			_, _, err := s.SetSuspended(t.Context(), by, p.UserID, true)
 			return err
 		}, ledger.ErrTampered},
+		"a forgotten password": {func(s *street, _ auth.Principal, _ string) error {
+			return s.SetForgottenPassword(t.Context(), s.forgot(1), nextPassword, home)
+		}, ledger.ErrTampered},
 		"an operator's password": {func(s *street, p auth.Principal, _ string) error {
 			_, err := s.ResetPassword(t.Context(), by, p.UserID, nextPassword, false)
 			return err

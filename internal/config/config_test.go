@@ -338,7 +338,7 @@ func TestLoad_WrongValue_SaysWhatToWrite(t *testing.T) {
 }
 
 func TestLoad_ReportsAllProblemsWithoutSecrets(t *testing.T) {
-	path := file(t, "BURSAR_CURENCY=INR", "hush-hush", "BURSAR_LOG_LEVEL=loud")
+	path := file(t, "BURSAR_CURENCY=INR", "hush-hush", "BURSAR_LOG_LEVEL=loud", "\"seed\": \"hush+hush=\",")
 	_, _, err := load(t, []string{
 		"BURSAR_CONFIG=" + path, "BURSAR_GATEWAY=razorpayx", "BURSAR_CURRENCY=USD",
 		"BURSAR_RAZORPAYX_KEY_SECRET=hush-hush", "BURSAR_RAZORPAYX_KEY_SECRET_FILE=" + path,
@@ -350,7 +350,7 @@ func TestLoad_ReportsAllProblemsWithoutSecrets(t *testing.T) {
 	}
 	text := err.Error()
 	for _, want := range []string{
-		"11 settings need correcting", path + ":1 sets BURSAR_CURENCY, which is no setting", path + ":2 is not a setting",
+		"12 settings need correcting", path + ":1 sets BURSAR_CURENCY, which is no setting", path + ":2 is not a setting", path + ":4 is not a setting",
 		"BURSAR_RAZORPAYX_KEY_SECRET_FILE=" + path + " is set beside", "BURSAR_LOG_LEVEL=loud", "BURSAR_CANCEL_WINDOW=soon",
 		"BURSAR_CURRENCY=USD can't be paid by RazorpayX", "BURSAR_RAZORPAYX_KEY_ID is not set", "BURSAR_RAZORPAYX_ACCOUNT_NUMBER is not set",
 		"BURSAR_RAZORPAYX_WEBHOOK_SECRETS holds 3 secrets", "BURSAR_DATABASE_URL is not the address of a PostgreSQL database", "BURSAR_KEYS_FILE=k is set beside",

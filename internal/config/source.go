@@ -158,6 +158,9 @@ func (s *Sources) readFile(ctx *kong.Context) {
 	s.parseFile(path, string(content))
 }
 
+// nameLetters are what the names of settings are made of.
+const nameLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
+
 // parseFile reads lines of NAME=value as systemd and Docker do: blank lines and those that begin with
 // # are skipped, and quotes around a whole value are dropped.
 func (s *Sources) parseFile(path, content string) {
@@ -172,7 +175,7 @@ func (s *Sources) parseFile(path, content string) {
 		name, value = strings.TrimSpace(name), unquote(strings.TrimSpace(value))
 		at := fmt.Sprintf("%s:%d", path, number)
 		switch {
-		case !isPair: // the line is not shown: it may hold a secret
+		case !isPair || strings.Trim(name, nameLetters) != "": // the line is not shown: it may hold a secret, and the file be another one
 			s.problems.add(at, "", "is not a setting; write BURSAR_NAME=value")
 		case !s.known[name] || name == prefix+"CONFIG":
 			s.problems.add(at, "", fmt.Sprintf("sets %s, which is no setting; see \"bursar config print\" for those there are", name))
