@@ -108,7 +108,8 @@ func TestReconcileStartup_JournalPutBack(t *testing.T) {
 		s.place.ByHand(t, `INSERT INTO `+table+` SELECT * FROM kept_`+table)
 		s.place.ByHand(t, `DROP TABLE kept_`+table)
 	}
-	s.payouts = s.newPayouts(t)
+	s.close()
+	s.open(t)
 	s.reconcileStartup()
 	if after, err := s.db.Balance(t.Context(), "usr_b"); err != nil || after.Available != before.Available-60_000 {
 		t.Errorf("the seller has %d, and had %d before; %v", after.Available, before.Available, err)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 
+	"bursar/internal/gateway"
 	"bursar/internal/ledger"
 	"bursar/internal/payout"
 )
@@ -99,5 +100,46 @@ func TestReconcileStartup_TamperedSeller(t *testing.T) {
 	}
 	if unmatched, err := s.db.OpenUnmatchedTransfers(t.Context(), 10); err != nil || len(unmatched) != 1 {
 		t.Errorf("unmatched are %+v, %v", unmatched, err)
+	}
+}
+
+// TestSubmit_JournalCutOff_NotSent drops a seller's newest entries, and puts the totals back to the last one that is left: a journal that
+// can be followed to its end. The first payout was paid, and its money must not be paid again.
+func TestSubmit_JournalCutOff_NotSent(t *testing.T) {
+	for name, cut := range map[string]func(*story){
+		"in the same process": func(s *story) { s.place.ByHand(s, `DELETE FROM payouts WHERE seller_id = 'usr_b'`) }, // nothing is left of it
+		"after a restart": func(s *story) {
+			s.close()
+			s.open(s)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStory(t)
+			s.keep("journals")
+			paid := s.request("usr_b", 100_000)
+			s.later(windowOver)
+			s.gateway.transfers[string(paid.ID)].progress = gateway.Paid
+			if err := s.payouts.Notify(t.Context(), paper, "evt_1", paid.ID); err != nil {
+				t.Fatal(err)
+			}
+			s.later(0)
+			if p := s.stored(t, paid.ID); p.State != payout.Completed {
+				t.Fatalf("the first payout is %s", p.State)
+			}
+			s.place.ByHand(t, `DELETE FROM journals WHERE owner = 'usr_b'`)
+			s.place.ByHand(t, `INSERT INTO journals SELECT * FROM kept_journals WHERE owner = 'usr_b'`)
+			s.place.ByHand(t, `DELETE FROM entries WHERE owner = 'usr_b' AND number > (SELECT number FROM journals WHERE owner = 'usr_b')`)
+			cut(s)
+			again := s.request("usr_b", 2_000_000)
+			sent := s.gateway.sent
+			s.payouts = s.newPayouts(t)
+			s.now = s.now.Add(windowOver)
+			if err := s.payouts.Step(t.Context(), again.ID); !errors.Is(err, ledger.ErrTampered) || s.gateway.sent != sent {
+				t.Errorf("the step ended with %v, and %d were sent", err, s.gateway.sent-sent)
+			}
+			if p := s.stored(t, again.ID); p.State != payout.Waiting || !p.IsTampered() {
+				t.Errorf("the payout is %s, and says %q", p.State, p.Discrepancy)
+			}
+		})
 	}
 }

@@ -283,7 +283,15 @@ func (db *DB) EntriesAboutBefore(ctx context.Context, owner, subject string, bef
 // entry from a number up to the last one is there as the service wrote it. So no entry of what is about to be paid can
 // have been taken away, or made one about something else.
 func (tx *Tx) CheckJournal(ctx context.Context, owner string, from int64) error {
-	return tx.checkFrom(ctx, owner, from, ledger.Head{})
+	if err := tx.checkFrom(ctx, owner, from, ledger.Head{}); err != nil {
+		return err
+	}
+	query, args := contradictions(tx.dialect, []string{owner})
+	return tx.each(ctx, query, args, func(r *row) {
+		var by string
+		r.Scan(&owner, &by)
+		r.fail(contradicted(owner, by))
+	})
 }
 
 // CheckJournalAfter is [Tx.CheckJournal] from where the journal was found whole.

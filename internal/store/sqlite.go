@@ -296,7 +296,7 @@ func (w *groupWriter) transact(group []*sqliteJob) ([]error, error) {
 		if j.change != nil {
 			continue
 		}
-		tx := &Tx{dialect: sqliteDialect, conn: w.conn, signer: w.signer}
+		tx := &Tx{dialect: sqliteDialect, conn: w.conn, signer: w.signer, tails: w.tails}
 		outcomes[i] = call(&j.job, tx)
 		wrote = wrote || tx.wrote
 		if outcomes[i] == nil || !tx.wrote {
@@ -345,9 +345,7 @@ func (w *groupWriter) changes(group []*sqliteJob, outcomes []error) (u *unit, wr
 	if err := w.read(u.followUps(sqliteDialect, changes)); err != nil {
 		return u, false, err
 	}
-	if err := u.checkTails(); err != nil {
-		return u, false, err
-	}
+	u.checkTails()
 	for i, j := range group {
 		if j.change != nil {
 			outcomes[i] = u.serve(j.change)

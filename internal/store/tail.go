@@ -1,7 +1,9 @@
 package store
 
 import (
+	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"sync"
@@ -83,13 +85,27 @@ func (t *tailCache) keep(known ledger.Head, entries []ledger.Entry, now ledger.H
 	tail.end = now
 }
 
-func (t *tailCache) forget(owner string) {
+// distrust forgets what an owner's tail says, and keeps where it ended: the journal still has to go through there.
+func (t *tailCache) distrust(owner string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.remove(owner)
+	if tail := t.byOwner[owner]; tail != nil {
+		t.remove(owner)
+		t.byOwner[owner] = &journalTail{end: tail.end, entries: map[string][]int64{}}
+	}
 }
 
-// remove is forget; the caller holds mu.
+// end is where an owner's journal was found whole last; zero where it never was.
+func (t *tailCache) end(owner string) ledger.Head {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if tail := t.byOwner[owner]; tail != nil {
+		return tail.end
+	}
+	return ledger.Head{}
+}
+
+// remove forgets an owner's tail; the caller holds mu.
 func (t *tailCache) remove(owner string) {
 	tail := t.byOwner[owner]
 	if tail == nil {
@@ -107,6 +123,9 @@ type unitTail struct {
 	about map[string][]int64
 	// wholeTo is where the journal stood when the cache found it whole up to there; zero if that does not help.
 	wholeTo ledger.Head
+	// through is where the journal was found whole before; zero if it never was, or there is wholeTo. If it does not go through there any
+	// more, entries are gone that this process knows, or the database was put back under it: then start-up reconciliation comes first.
+	through ledger.Head
 	// from is the number of the first entry that is read: the earliest with which one of the payouts came to its state, or
 	// the one behind wholeTo.
 	from int64
@@ -117,18 +136,24 @@ type unitTail struct {
 }
 
 // loadTails are the statements that read the ends of journals, where they have grown since their tails were cached.
-func (u *unit) loadTails(group []*unitJob) []load {
+func (u *unit) loadTails(d dialect, group []*unitJob) []load {
 	for _, j := range group {
 		if p := u.payouts[payout.ID(j.scope.Payout)]; p != nil {
 			u.addTail(p.Seller, string(p.ID))
 		}
 	}
 	var all []load
+	if len(u.tails) > 0 {
+		query, args := contradictions(d, slices.Sorted(maps.Keys(u.tails)))
+		all = append(all, load{query, args, u.scanContradiction})
+	}
 	for owner, tail := range u.tails {
 		loaded := u.loadedEnd(owner)
 		end, known := u.cached.find(owner, tail.about)
 		if known && (end == loaded || end.Number < loaded.Number) {
 			tail.wholeTo, tail.from = end, end.Number+1
+		} else if tail.through = u.cached.end(owner); tail.through.Number > 0 {
+			tail.from = min(tail.from, tail.through.Number)
 		}
 		if known && end == loaded {
 			continue
@@ -175,20 +200,46 @@ func (t *unitTail) scan(r *row) {
 	t.entries = append(t.entries, e)
 }
 
-// checkTails checks the ends of journals. It fails if one does not go on from where its tail was cached. Then each change of the
-// group is checked by itself, without tails: the datastore may have been restored, or an entry tampered with.
-func (u *unit) checkTails() error {
+// checkTails checks the ends of journals. One that does not go on from where it was found whole stops its own changes, as long as that
+// is so.
+func (u *unit) checkTails() {
 	for owner, tail := range u.tails {
-		_, tail.err = u.loadedEnd(owner).CheckNewest(u.macKeys, tail.from, tail.wholeTo, slices.Values(tail.entries))
 		if tail.err == nil {
-			continue
+			_, tail.err = u.loadedEnd(owner).CheckNewest(u.macKeys, tail.from, tail.wholeTo, slices.Values(tail.entries))
 		}
-		u.cached.forget(owner)
-		if tail.wholeTo.Number > 0 {
-			return fmt.Errorf("%w: %w", errServeAlone, tail.err)
+		if tail.err == nil && tail.through.Number > 0 && !slices.ContainsFunc(tail.entries, func(e ledger.Entry) bool { return e.Number == tail.through.Number && e.Hash == tail.through.Hash }) {
+			tail.err = ledger.ErrTampered.Because(fmt.Errorf("the journal of %s was found whole up to entry %d, which is gone or another one now; if the database was put back, restart the service", owner, tail.through.Number))
+		}
+		if tail.err != nil {
+			u.cached.distrust(owner)
 		}
 	}
-	return nil
+}
+
+// contradictions finds what else in the database knows entries that journals of some owners lack: their newest checkpoint, and the newest
+// payout that is completed. An attacker may have cut off the end of a journal, with the totals put back to the entry that is the last then.
+func contradictions(d dialect, owners []string) (query string, args []any) {
+	checkpointed, args := d.oneOf(nil, owners)
+	paid, args := d.oneOf(args, owners)
+	return `SELECT c.seller_id, 'a checkpoint has entry ' || c.number FROM checkpoint_journals c WHERE c.seller_id ` + checkpointed + `
+			AND c.checkpoint = (SELECT MAX(m.checkpoint) FROM checkpoint_journals m WHERE m.seller_id = c.seller_id)
+			AND NOT EXISTS (SELECT 1 FROM entries e WHERE e.owner = c.seller_id AND e.number = c.number AND e.hash = c.hash)
+		UNION ALL SELECT p.seller_id, 'payout ' || p.id || ' is completed' FROM payouts p WHERE p.id IN (
+				SELECT (SELECT MAX(q.id) FROM payouts q WHERE q.seller_id = j.owner AND q.status = 'completed') FROM journals j WHERE j.owner ` + paid + `)
+			AND NOT EXISTS (SELECT 1 FROM entries e WHERE e.subject = p.id AND e.owner >= p.seller_id AND e.owner <= p.seller_id)`, args
+}
+
+// contradicted says that entries are missing of a journal that can be followed to its end.
+func contradicted(owner, by string) error {
+	return ledger.ErrTampered.Because(fmt.Errorf("%s, of which the journal of %s knows nothing: its end was cut off, or the row was not written by the service", by, owner))
+}
+
+func (u *unit) scanContradiction(r *row) {
+	var owner, by string
+	r.Scan(&owner, &by)
+	if tail := u.tails[owner]; tail != nil {
+		tail.err = errors.Join(tail.err, contradicted(owner, by))
+	}
 }
 
 // keepTails caches what the unit has read and written of journals, once it is committed.

@@ -42,10 +42,18 @@ func TestJournalTails_Keep(t *testing.T) {
 	if tails.numbers != 2 {
 		t.Errorf("%d entries are counted, want 2", tails.numbers)
 	}
-	tails.forget("asha")
-	finds(0, nil)
+	tails.keep(ledger.Head{}, nil, at(6)) // another tail
+	finds(6, nil)
 	if tails.numbers != 0 {
-		t.Errorf("without a tail, %d entries are counted", tails.numbers)
+		t.Errorf("without entries, %d are counted", tails.numbers)
+	}
+	tails.distrust("asha")
+	finds(0, map[string][]int64{"pyt_1": {4, 5}})
+	if end := tails.end("asha"); end != at(6) {
+		t.Errorf("the journal went to %d, want 6", end.Number)
+	}
+	if end := tails.end("bela"); end.Number != 0 {
+		t.Errorf("a journal that was never looked at went to %d", end.Number)
 	}
 }
 
@@ -79,21 +87,14 @@ func TestUnit_KeepTails(t *testing.T) {
 	finds(5, 4, 5)
 }
 
-// TestUnit_CheckTails fails the unit where a journal does not go on from where it was found whole: the datastore may have been
-// restored, so each change is to be checked by itself. A journal that was not known before stops its own changes only.
+// TestUnit_CheckTails stops the changes of a journal that does not go on from where it was found whole, or can't be followed.
 func TestUnit_CheckTails(t *testing.T) {
-	for name, tt := range map[string]struct {
-		known ledger.Head
-		fails bool
-	}{
-		"known before":     {ledger.Head{Owner: "asha", Number: 1}, true},
-		"not known before": {ledger.Head{}, false},
-	} {
+	for name, known := range map[string]ledger.Head{"known before": {Owner: "asha", Number: 1}, "not known before": {}} {
 		u := newUnit(testKeys(t), &tailCache{}, 1)
 		u.journals["asha"] = &unitJournal{loaded: ledger.Head{Owner: "asha", Number: 2}}
-		u.tails["asha"] = &unitTail{wholeTo: tt.known, from: 2}
-		if err := u.checkTails(); errors.Is(err, errServeAlone) != tt.fails || u.tails["asha"].err == nil {
-			t.Errorf("%s: the unit ends with %v, and the journal's changes with %v", name, err, u.tails["asha"].err)
+		u.tails["asha"] = &unitTail{wholeTo: known, from: 2}
+		if u.checkTails(); !errors.Is(u.tails["asha"].err, ledger.ErrTampered) {
+			t.Errorf("%s: the journal's changes end with %v", name, u.tails["asha"].err)
 		}
 	}
 }

@@ -209,7 +209,7 @@ func (u *unit) followUps(d dialect, group []*unitJob) []load {
 			owners = append(owners, owner)
 		}
 	}
-	all := append(u.loadTails(group), u.repeats(d)...)
+	all := append(u.loadTails(d, group), u.repeats(d)...)
 	if len(owners) > 0 {
 		in, args := d.oneOf(nil, distinct(owners))
 		// In one statement, or a first entry that is committed since the loads would look like one without its row.
