@@ -97,7 +97,15 @@ type repairer struct {
 }
 
 func (r *repairer) repair(ctx context.Context, found mismatches) error {
+	for _, owner := range found.journals { // before anything is appended where the entries are missing
+		if err := r.moved(ctx, owner); err != nil {
+			return fmt.Errorf("look for entries that were moved to %s: %w", owner, err)
+		}
+	}
 	for _, owner := range found.journals {
+		if r.damaged[owner] {
+			continue
+		}
 		if err := r.journal(ctx, owner, slices.Contains(found.rewritten, owner), found.sellers[owner]); err != nil {
 			return fmt.Errorf("repair the balance of %s: %w", owner, err)
 		}
@@ -219,6 +227,43 @@ func (r *repairer) forged(ctx context.Context, owner string, number int64) (n in
 		}
 	}
 }
+
+// moved looks behind the end of a journal for entries that another journal lacks. The service wrote them for the owner of that one, so they
+// must not be removed as if it had not.
+func (r *repairer) moved(ctx context.Context, owner string) error {
+	at, damage, err := r.tx.follow(ctx, r.keys, owner)
+	if err != nil || damage == nil {
+		return err
+	}
+	strays, err := r.tx.entriesAfter(ctx, owner, at.Number)
+	if err != nil {
+		return err
+	}
+	var owners []string
+	if err := r.tx.each(ctx, `SELECT id FROM users UNION SELECT owner FROM journals ORDER BY 1`, nil, collect(&owners, itself)); err != nil {
+		return err
+	}
+	for _, e := range strays[:min(len(strays), maxStrays)] {
+		for _, e.Owner = range owners {
+			if !e.IsOurs(r.keys) {
+				continue
+			}
+			var hash ledger.Hash
+			if _, err := r.tx.one(ctx, `SELECT hash FROM entries WHERE owner = $1 AND number = $2`, []any{e.Owner, e.Number}, &hash); err != nil {
+				return err
+			}
+			if from := e.Owner; hash != e.Hash && from != owner {
+				r.damaged[owner], r.damaged[from] = true, true
+				r.cannot(from, from, "entries of its journal were moved to that of "+owner, "name "+from+" as their owner again, or restore the journals from a backup")
+				return nil
+			}
+		}
+	}
+	return nil
+}
+
+// maxStrays bounds how many entries are held against all owners.
+const maxStrays = 20
 
 // journal makes a row of totals what its journal leads to. rewritten says that a checkpoint has the journal otherwise, and
 // rowsDiffer that payouts, sales or bank accounts of the owner are not what the entries say.
@@ -407,6 +452,16 @@ func (r *repairer) unknownAccount(ctx context.Context, id bank.ID) error {
 
 func (r *repairer) payout(ctx context.Context, owner string, id payout.ID, entries []ledger.Entry) error {
 	if len(entries) == 0 {
+		var transfer string
+		paid, err := r.tx.one(ctx, `SELECT gateway_id FROM payouts p WHERE id = $1 AND gateway_id <> ''
+			AND NOT EXISTS (SELECT 1 FROM payouts q WHERE q.gateway_id = p.gateway_id AND q.id <> p.id)`, []any{string(id)}, &transfer)
+		if paid {
+			r.cannot("", string(id), "no journal knows this row, which has transfer "+transfer+" of the gateway",
+				"if the gateway has made that transfer for this payout, entries are missing: restore the journal from a backup; otherwise delete the row")
+		}
+		if paid || err != nil {
+			return err
+		}
 		return r.remove(ctx, string(id), string(id), `DELETE FROM payouts WHERE id = $1`)
 	}
 	folded, err := payout.Fold(id, entries)

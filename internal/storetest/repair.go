@@ -200,6 +200,16 @@ func testRepair(t *testing.T, b *bench) {
 		}
 		copied.restore()
 	})
+	t.Run("a row of what may have been paid", func(t *testing.T) {
+		copied.hands(anotherPayout + `; UPDATE payouts SET gateway_id = 'pout_more' WHERE id = 'pyt_more'`)
+		if done := repair(true); len(done) != 1 || done[0].Subject != "pyt_more" || done[0].Impossible == "" {
+			t.Errorf("repaired was %+v", done)
+		}
+		if _, err := copied.db.Payout(b.ctx(), "pyt_more"); err != nil {
+			t.Errorf("the row: %v", err)
+		}
+		copied.restore()
+	})
 	for name, tt := range map[string]struct{ sql, left string }{
 		"a sale's entry erased":                            {`UPDATE entries SET data = ` + b.erased("sale:held") + ` WHERE subject = 'sale:held' AND type = 'sale.recorded'`, "sales-match-journal"},
 		"an entry changed":                                 {`UPDATE entries SET data = '{}' WHERE subject = 'pyt_open'`, inJournal},
@@ -216,6 +226,8 @@ func testRepair(t *testing.T, b *bench) {
 			FROM entries WHERE owner = 'usr_b'`, inJournal},
 		"an entry dropped behind an old balance": {putBack("journals", "owner = 'usr_a'") +
 			`; DELETE FROM entries WHERE owner = 'usr_a' AND number = (SELECT number FROM journals WHERE owner = 'usr_a') + 1`, inJournal},
+		"entries moved elsewhere, and the balance put back": {noCheckpoint + `; UPDATE entries SET owner = 'usr_zz'
+			WHERE owner = 'usr_a' AND number > (SELECT number FROM old_journals WHERE owner = 'usr_a'); ` + putBack("journals", "owner = 'usr_a'"), inJournal},
 		"a journal put back": {`DELETE FROM entries WHERE owner = 'usr_a' AND number > (SELECT number FROM old_journals WHERE owner = 'usr_a'); ` +
 			putBack("journals", "owner = 'usr_a'"), inJournal},
 	} {
