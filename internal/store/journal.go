@@ -286,11 +286,11 @@ func (tx *Tx) CheckJournal(ctx context.Context, owner string, from int64) error 
 	if err := tx.checkFrom(ctx, owner, from, ledger.Head{}); err != nil {
 		return err
 	}
-	query, args := contradictions(tx.dialect, []string{owner})
+	query, args := entriesKnownElsewhere(tx.dialect, []string{owner})
 	return tx.each(ctx, query, args, func(r *row) {
 		var by string
 		r.Scan(&owner, &by)
-		r.fail(contradicted(owner, by))
+		r.fail(endCutOff(owner, by))
 	})
 }
 

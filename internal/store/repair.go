@@ -235,7 +235,7 @@ func (r *repairer) moved(ctx context.Context, owner string) error {
 	if err != nil || damage == nil {
 		return err
 	}
-	strays, err := r.tx.entriesAfter(ctx, owner, at.Number)
+	behind, err := r.tx.entriesAfter(ctx, owner, at.Number)
 	if err != nil {
 		return err
 	}
@@ -243,7 +243,7 @@ func (r *repairer) moved(ctx context.Context, owner string) error {
 	if err := r.tx.each(ctx, `SELECT id FROM users UNION SELECT owner FROM journals ORDER BY 1`, nil, collect(&owners, itself)); err != nil {
 		return err
 	}
-	for _, e := range strays[:min(len(strays), maxStrays)] {
+	for _, e := range behind[:min(len(behind), maxBehind)] {
 		for _, e.Owner = range owners {
 			if !e.IsOurs(r.keys) {
 				continue
@@ -262,8 +262,8 @@ func (r *repairer) moved(ctx context.Context, owner string) error {
 	return nil
 }
 
-// maxStrays bounds how many entries are held against all owners.
-const maxStrays = 20
+// maxBehind bounds how many entries are held against all owners.
+const maxBehind = 20
 
 // journal makes a row of totals what its journal leads to. rewritten says that a checkpoint has the journal otherwise, and
 // rowsDiffer that payouts, sales or bank accounts of the owner are not what the entries say.

@@ -144,8 +144,8 @@ func (u *unit) loadTails(d dialect, group []*unitJob) []load {
 	}
 	var all []load
 	if len(u.tails) > 0 {
-		query, args := contradictions(d, slices.Sorted(maps.Keys(u.tails)))
-		all = append(all, load{query, args, u.scanContradiction})
+		query, args := entriesKnownElsewhere(d, slices.Sorted(maps.Keys(u.tails)))
+		all = append(all, load{query, args, u.scanKnownElsewhere})
 	}
 	for owner, tail := range u.tails {
 		loaded := u.loadedEnd(owner)
@@ -216,9 +216,9 @@ func (u *unit) checkTails() {
 	}
 }
 
-// contradictions finds what else in the database knows entries that journals of some owners lack: their newest checkpoint, and the newest
+// entriesKnownElsewhere finds what else in the database knows entries that journals of some owners lack: their newest checkpoint, and the newest
 // payout that is completed. An attacker may have cut off the end of a journal, with the totals put back to the entry that is the last then.
-func contradictions(d dialect, owners []string) (query string, args []any) {
+func entriesKnownElsewhere(d dialect, owners []string) (query string, args []any) {
 	checkpointed, args := d.oneOf(nil, owners)
 	paid, args := d.oneOf(args, owners)
 	return `SELECT c.seller_id, 'a checkpoint has entry ' || c.number FROM checkpoint_journals c WHERE c.seller_id ` + checkpointed + `
@@ -229,16 +229,16 @@ func contradictions(d dialect, owners []string) (query string, args []any) {
 			AND NOT EXISTS (SELECT 1 FROM entries e WHERE e.subject = p.id AND e.owner >= p.seller_id AND e.owner <= p.seller_id)`, args
 }
 
-// contradicted says that entries are missing of a journal that can be followed to its end.
-func contradicted(owner, by string) error {
+// endCutOff says that entries are missing of a journal that can be followed to its end.
+func endCutOff(owner, by string) error {
 	return ledger.ErrTampered.Because(fmt.Errorf("%s, of which the journal of %s knows nothing: its end was cut off, or the row was not written by the service", by, owner))
 }
 
-func (u *unit) scanContradiction(r *row) {
+func (u *unit) scanKnownElsewhere(r *row) {
 	var owner, by string
 	r.Scan(&owner, &by)
 	if tail := u.tails[owner]; tail != nil {
-		tail.err = errors.Join(tail.err, contradicted(owner, by))
+		tail.err = errors.Join(tail.err, endCutOff(owner, by))
 	}
 }
 
