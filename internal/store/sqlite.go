@@ -296,7 +296,7 @@ func (w *groupWriter) transact(group []*sqliteJob) ([]error, error) {
 		if j.change != nil {
 			continue
 		}
-		tx := &Tx{dialect: sqliteDialect, conn: w.conn, signer: w.signer, tails: w.tails}
+		tx := &Tx{dialect: sqliteDialect, conn: w.conn, signer: w.signer}
 		outcomes[i] = call(&j.job, tx)
 		wrote = wrote || tx.wrote
 		if outcomes[i] == nil || !tx.wrote {

@@ -226,7 +226,6 @@ type Tx struct {
 	dialect dialect
 	conn    conn
 	signer  *signer
-	tails   *tailCache // of the writer, on SQLite alone
 	// wrote says that undoing this closure alone needs more than forgetting it.
 	wrote bool
 	// broken is the first statement's error. Some errors end the engine's whole transaction, so after
