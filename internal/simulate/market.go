@@ -225,7 +225,7 @@ func (m *market) run() {
 		m.judge()
 	}
 	for _, part := range []func(){
-		m.checkConditions, m.checkTampering, m.checkForgotten, m.checkTakeOver, m.checkRejectedAtClaim, m.checkDeletion,
+		m.checkConditions, m.checkTampering, m.checkForgotten, m.checkTakeOver, m.checkReset, m.checkRejectedAtClaim, m.checkDeletion,
 		m.checkStatementOrRestore, m.checkEndpoint, m.checkPending, m.checkVerifiers,
 	} {
 		if m.violation == nil && m.ctx.Err() == nil {
