@@ -59,4 +59,7 @@ var verificationBugs = []planted{
 	{"a payout is paid when the gateway took it on", []edit{
 		{inPayout, "p.CompletedAt = now\n", "p.CompletedAt = p.ProcessedAt\n"},
 	}},
+	{"an account that an admin accepted keeps the reason of before", []edit{
+		{inBank, "a.Status, a.Reason = StatusVerified, \"\"\n\ta.VerifiedAt = s.o.Now()", "a.Status = StatusVerified\n\ta.VerifiedAt = s.o.Now()"},
+	}},
 }
