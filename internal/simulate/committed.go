@@ -63,6 +63,8 @@ func (m *market) checkActor(e ledger.Entry) {
 	switch {
 	case e.Type == ledger.PayoutRequested:
 		isTrue = a.ask != nil && e.Actor == a.ask.actor()
+	case (e.Type == ledger.SaleRecorded || e.Type == ledger.SaleRefunded) && kind != ledger.ActorOperator: // an operator opens balances
+		isTrue = e.Actor == m.recorderOf(e)
 	case kind == ledger.ActorAdmin:
 		isTrue = a.name == admin && name == m.admin
 	case kind == ledger.ActorUser:

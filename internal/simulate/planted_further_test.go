@@ -217,4 +217,7 @@ var furtherBugs = []planted{
 	{"final checks of a failed payout end when its discrepancy is resolved", []edit{
 		{inPayout, "p.Tries = max(p.Tries, len(finalChecks))\n\t\t\tp.DueAt = s.nextPollAt(*p, s.o.Now())", "p.Tries = max(p.Tries, len(finalChecks))"},
 	}},
+	{"the sales of a batch do not name who recorded them", []edit{
+		{inSale, "earn(ctx, tx, drafts[i], group[i].Actor, now)", "earn(ctx, tx, drafts[i], \"\", now)"},
+	}},
 }
