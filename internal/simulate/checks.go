@@ -74,7 +74,7 @@ var (
 	discrepanciesKept     = Check{"discrepancies-are-kept", "A discrepancy moves no money, and is recorded until an admin resolves it."}
 	referencesKept        = Check{"references-are-kept", "A payout keeps the gateway's and the bank's reference, and one that is paid has those that the gateway tells."}
 	oldestFirst           = Check{"longest-due-first", "Of what is due, what has been so longest is taken first."}
-	holdsKept             = Check{"holds-are-kept", "After a verified bank account was replaced, no payout is requested until the cool-down is over or an admin has lifted it."}
+	holdsKept             = Check{"holds-are-kept", "After a verified bank account was replaced or a forgotten password was set, no payout is requested until the cool-down is over or an admin has lifted it."}
 	stopsKept             = Check{"stops-are-kept", "While an admin has frozen a seller's payouts or paused all, none is requested and none is sent or sent again; what waited is due when they are resumed."}
 	proofsKept            = Check{"proofs-are-kept", "Above the limit, no payout is requested in a session without a fresh proof for this amount and bank account, and each proof makes one payout."}
 	minimumKept           = Check{"minimum-is-kept", "No payout is of less than the minimum."}
@@ -93,7 +93,7 @@ var (
 	attemptsSpaced        = Check{"attempts-are-spaced", "A webhook delivery that fails is tried again after the waits that are documented, ten times in all, and a receiver is left alone as long as it asks, up to an hour."}
 	endpointsDisabled     = Check{"endpoints-are-disabled", "A webhook endpoint is disabled by 410, or when it has taken nothing for five days, and not before; admins are mailed; once it is enabled again it begins from nothing, and what waited is sent."}
 	adjustmentsDue        = Check{"adjustments-are-due", "An adjustment is made whatever its seller has."}
-	sellersTold           = Check{"sellers-are-told", "A seller is mailed when a payout has failed or was returned, when another bank account replaced theirs, and when their payouts were frozen or resumed; and about nothing that did not happen."}
+	sellersTold           = Check{"sellers-are-told", "A seller is mailed when a payout has failed or was returned, when another bank account replaced theirs, when a forgotten password was set, and when their payouts were frozen or resumed; and about nothing that did not happen."}
 	actorsTrue            = Check{"actors-are-true", "Each entry names who caused it: the seller, an admin, a server of the marketplace, the gateway or the service."}
 	deletionsWait         = Check{"deletions-wait", "A seller who has money or a payout under way can't delete the account, and once it is deleted no sale is recorded for it and no bank account is left to pay to."}
 	takeoversEndAccess    = Check{"takeovers-end-access", "When the owner of an e-mail address gets the account that another person registered with it, nothing of theirs gets in any more, what was not sent to their bank account is not, and the money stays for the cool-down."}

@@ -63,6 +63,8 @@ func (m *market) checkActor(e ledger.Entry) {
 	switch {
 	case e.Type == ledger.PayoutRequested:
 		isTrue = a.ask != nil && e.Actor == a.ask.actor()
+	case (e.Type == ledger.SaleRecorded || e.Type == ledger.SaleRefunded) && kind != ledger.ActorOperator: // an operator opens balances
+		isTrue = e.Actor == m.recorderOf(e)
 	case kind == ledger.ActorAdmin:
 		isTrue = a.name == admin && name == m.admin
 	case kind == ledger.ActorUser:
@@ -277,6 +279,9 @@ func (m *market) checkShown(w *withdrawal, p payout.Payout) {
 	m.assert(discrepanciesKept, w.last.Discrepancy == "" || p.Discrepancy != "" || m.current.name == admin || w.last.IsTampered() && m.tampered == "", string(p.ID), "the discrepancy of payout %s is gone, and nobody cleared it: %s", p.ID, w.last.Discrepancy)
 	resolved := w.last.Discrepancy != "" && p.Discrepancy == "" && !w.last.IsTampered()
 	m.assert(endsWatched, !resolved || p.State != payout.Completed || !p.DueAt.IsZero(), string(p.ID), "the discrepancy of payout %s, which is paid, was resolved, and the gateway is not asked again: %s", p.ID, w.last.Discrepancy)
+	unfindable := p.GatewayID == "" && (p.SentAt.IsZero() || !m.gateways.named(w.at).capabilities().Lookup)
+	over := unfindable || m.clock().Sub(p.EndedAt) > leastOfDays-2*maxOff
+	m.assert(endsWatched, !resolved || p.State != payout.Failed && p.State != payout.Cancelled || over || !p.DueAt.IsZero(), string(p.ID), "the discrepancy of payout %s, which is %s since %s, was resolved, and the gateway is not asked again: %s", p.ID, p.State, p.EndedAt, w.last.Discrepancy)
 	unpaid := p.State == payout.Failed || p.State == payout.Returned || p.State == payout.ManualReview
 	m.assert(endsTellWhy, !unpaid || p.Reason != "", string(p.ID), "payout %s is %s (%s), and does not tell why", p.ID, p.State, p.ReasonCode)
 	m.assert(endsTellWhy, p.State != payout.Completed || p.Reason == "" && p.ReasonCode == "", string(p.ID), "payout %s is paid, and tells of %s: %s", p.ID, p.ReasonCode, p.Reason)

@@ -107,6 +107,8 @@ type market struct {
 	keysUsed map[string][]string
 	// rejectAtClaim is the payout whose bank account is rejected when a worker has checked it and claims the payout.
 	rejectAtClaim payout.ID
+	// recorders are the actors who recorded sales, by the sale's id, and refunds, by [refundKey]; "" is the marketplace without a service key.
+	recorders map[string]string
 	// cancels is how many payouts an admin has cancelled under an idempotency key.
 	cancels int
 }
@@ -153,7 +155,7 @@ var indianTime = time.FixedZone("IST", 5*3600+1800)
 func newMarket(ctx context.Context, o Options, dir string, stand *stand) (*market, error) {
 	m := &market{
 		ctx: ctx, o: o, dir: dir, dice: rand.New(rand.NewPCG(o.Seed, 0x6275_7273_6172)),
-		model: newModel(), ever: map[payout.ID]withdrawal{}, proofs: map[string]*proven{}, sessionEnds: map[string]time.Time{}, decided: map[decided]int{}, numbers: map[string]bool{}, heard: map[string]bool{}, stopping: map[string]bool{}, adjusting: map[string]money.Amount{}, toldOf: map[payout.ID]bool{}, failing: map[caller]failureTurn{}, lookedUp: map[payout.ID]time.Duration{}, keysUsed: map[string][]string{}, consumer: newConsumer(), printed: sha256.New(), stand: stand,
+		model: newModel(), ever: map[payout.ID]withdrawal{}, proofs: map[string]*proven{}, sessionEnds: map[string]time.Time{}, decided: map[decided]int{}, numbers: map[string]bool{}, heard: map[string]bool{}, stopping: map[string]bool{}, adjusting: map[string]money.Amount{}, toldOf: map[payout.ID]bool{}, failing: map[caller]failureTurn{}, lookedUp: map[payout.ID]time.Duration{}, keysUsed: map[string][]string{}, recorders: map[string]string{}, consumer: newConsumer(), printed: sha256.New(), stand: stand,
 	}
 	m.ids = id.Source{Random: reader{m.dice}}
 	// Some time in two years, so that leap days, month ends and holidays are met.
@@ -225,7 +227,7 @@ func (m *market) run() {
 		m.judge()
 	}
 	for _, part := range []func(){
-		m.checkConditions, m.checkTampering, m.checkForgotten, m.checkTakeOver, m.checkRejectedAtClaim, m.checkDeletion,
+		m.checkConditions, m.checkTampering, m.checkForgotten, m.checkTakeOver, m.checkReset, m.checkRejectedAtClaim, m.checkDeletion,
 		m.checkStatementOrRestore, m.checkEndpoint, m.checkPending, m.checkVerifiers,
 	} {
 		if m.violation == nil && m.ctx.Err() == nil {

@@ -1,12 +1,15 @@
 package simulate
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"bursar/internal/fault"
+	"bursar/internal/ledger"
 	"bursar/internal/money"
 	"bursar/internal/sale"
 )
@@ -23,6 +26,9 @@ func (m *market) sell(s *seller, assert time.Duration) {
 	n := sale.NewSale{
 		ID: fmt.Sprintf("order-%s-%d", s.id, s.sold), Seller: s.id,
 		Amount: money.Amount(50_000 + m.dice.Int64N(3_000_000)), OccurredAt: m.clock(),
+	}
+	if s.sold%3 != 0 {
+		n.Actor = serviceKey(s.sold)
 	}
 	if m.chance(40) { // more than travels at all hours
 		n.Amount *= 30
@@ -65,6 +71,21 @@ func (m *market) sell(s *seller, assert time.Duration) {
 	}
 }
 
+// serviceKey names one of three service keys of the marketplace, as the journal does.
+func serviceKey(n int) string { return fmt.Sprintf("%skey_%d", ledger.ActorKey, n%3) }
+
+// refundKey tells refunds apart, whose ids are their sale's own.
+func refundKey(saleID, id string) string { return saleID + " " + id }
+
+// recorderOf is who must have caused an entry of a sale or a refund: who asked for it.
+func (m *market) recorderOf(e ledger.Entry) string {
+	key := strings.TrimPrefix(e.Subject, sale.SubjectPrefix)
+	if of := m.model.sales[key]; e.Type == ledger.SaleRefunded && of != nil {
+		key = refundKey(key, of.newestID)
+	}
+	return cmp.Or(m.recorders[key], ledger.ActorMarketplace)
+}
+
 // monthsEdge is soon after the month of t began in India, where it was the one before in most of the world, if that is not after t.
 func monthsEdge(t time.Time) time.Time {
 	local := t.In(indianTime)
@@ -76,6 +97,7 @@ func monthsEdge(t time.Time) time.Time {
 }
 
 func (m *market) recordSale(n sale.NewSale) {
+	m.recorders[n.ID] = n.Actor
 	if m.chance(150) {
 		m.recordBatch(n)
 		return
@@ -138,6 +160,9 @@ func (m *market) takeBack(n sale.NewSale) {
 	r := sale.NewRefund{Sale: n.ID, ID: fmt.Sprintf("refund-%d", len(e.refunds)+1)} // ids are the sale's own
 	if m.chance(200) {
 		m.refusedRefund(sale.NewRefund{Sale: n.ID, ID: r.ID, Amount: e.left() + 1}, sale.ErrRefundTooLarge)
+	}
+	if n := int(e.amount) + len(e.refunds); n%2 == 0 { // the same key when the ledger was lost and the refund is recorded again
+		r.Actor = serviceKey(n)
 	}
 	if m.chance(600) {
 		r.Amount = 1 + money.Amount(m.dice.Int64N(int64(e.left())))
@@ -221,6 +246,7 @@ func (m *market) another(n sale.NewSale) sale.NewSale {
 }
 
 func (m *market) recordRefund(r sale.NewRefund) {
+	m.recorders[refundKey(r.Sale, r.ID)] = r.Actor
 	m.recordings = append(m.recordings, recording{refund: r})
 	_ = m.persist(time.Minute, func(on *instance) error {
 		before := m.refundedOf(r.Sale)

@@ -69,6 +69,7 @@ func (m *market) checkMisstatements() {
 	m.move(inReview, true)
 	m.pass(m.now + 36*time.Hour) // until the day of what moved is over
 	found := m.reconcileAgain(on)
+	m.compareOthers(on)
 	changed := 0
 	for _, d := range found {
 		changed += btoi(d.Kind == reconcile.LineChanged && d.Open())
@@ -128,6 +129,7 @@ func (m *market) checkGap(on *instance) {
 	isGap := func(d reconcile.Difference) bool { return d.Kind == reconcile.StatementHasGap && d.Subject == next }
 	m.assert(misstatementsFound, slices.ContainsFunc(m.reconcileAgain(on), isGap), "", "the last line of a day is not listed, and it is not found that the statement of %s begins with another balance", next)
 	m.pass(m.now + 2*tickEvery) // the service compares what is open again meanwhile, and does not read that day's statement
+	m.compareOthers(on)
 	open, err := on.reconciling.Open(m.ctx, 10_000)
 	m.assert(misstatementsFound, m.violation != nil || err == nil && slices.ContainsFunc(open, isGap), "", "the last line of a day is still not listed, and that there is a gap on %s is not open any more (error %v)", next, err)
 	if err := m.gateways.main().ask(http.MethodDelete, "/control/statement", nil, nil); err != nil {
@@ -277,22 +279,50 @@ func (m *market) misstate() (planted []falsehood) {
 // finalCheckAfter is how far back the statement is compared in the end.
 const finalCheckAfter = 40 * 24 * time.Hour
 
-// in finds the difference that a falsehood makes.
+// in finds the difference that a falsehood makes. Only the main gateway's statement tells any.
 func (f falsehood) in(found []reconcile.Difference) (reconcile.Difference, bool) {
-	at := slices.IndexFunc(found, func(d reconcile.Difference) bool { return d.Kind == f.kind && d.Subject == f.change.Line })
+	at := slices.IndexFunc(found, func(d reconcile.Difference) bool {
+		return d.Kind == f.kind && d.Subject == f.change.Line && d.Gateway == razorpayx.DefaultName
+	})
 	if at < 0 {
 		return reconcile.Difference{}, false
 	}
 	return found[at], true
 }
 
-// reconcileAgain reads the statement again, and compares it with the ledger.
+// reconcileAgain reads the main gateway's statement again, and compares it with the ledger.
 func (m *market) reconcileAgain(on *instance) []reconcile.Difference {
+	return m.reconcileBy(on, on.reconciling)
+}
+
+// compareOthers compares the statements of the other gateways with the ledger. What is open of the main one's must stay so: the others know nothing of it.
+func (m *market) compareOthers(on *instance) {
+	for _, g := range m.gateways.all[1:] {
+		if !g.capabilities().Statement || m.violation != nil {
+			continue
+		}
+		before, err := on.reconciling.Open(m.ctx, 10_000)
+		other, err2 := on.newReconciling(g.name)
+		if !m.assert(misstatementsFound, err == nil && err2 == nil, "", "the open differences: %v, %v", err, err2) {
+			return
+		}
+		m.reconcileBy(on, other)
+		after, err := on.reconciling.Open(m.ctx, 10_000)
+		m.assert(misstatementsFound, m.violation != nil || err == nil, "", "the open differences: %v", err)
+		for _, d := range before {
+			isOpen := slices.ContainsFunc(after, func(o reconcile.Difference) bool { return o.ID == d.ID })
+			m.assert(misstatementsFound, d.Gateway != m.gateways.main().name || isOpen, d.Subject, "the statement of %s tells falsely of %q (%s), and that is not open any more once the statement of %s was compared", d.Gateway, d.Subject, d.Kind, g.name)
+		}
+	}
+}
+
+// reconcileBy reads a gateway's statement again, and compares it with the ledger.
+func (m *market) reconcileBy(on *instance, reconciling *reconcile.Service) []reconcile.Difference {
 	var r reconcile.Result
 	err := errLost
 	m.work(on, 0, "reconcile", func() {
 		to := midnight(m.clock())
-		r, err = on.reconciling.Reconcile(m.ctx, reconcile.Period{From: to.Add(-finalCheckAfter), To: to}, true)
+		r, err = reconciling.Reconcile(m.ctx, reconcile.Period{From: to.Add(-finalCheckAfter), To: to}, true)
 	})
 	m.pass(m.now + time.Hour)
 	m.assert(misstatementsFound, err == nil, "", "reconcile: %v", err)

@@ -80,6 +80,7 @@ type earning struct {
 	recordedAt  time.Duration
 	refunds     map[string]money.Amount
 	newest      money.Amount // of the refunds
+	newestID    string
 	folded      sale.Sale
 }
 
@@ -190,7 +191,7 @@ func (o *model) refunded(r sale.Refund) {
 	e := o.sales[r.Sale]
 	h := o.sellers[e.seller]
 	e.refunded += r.Amount
-	e.refunds[r.ID], e.newest = r.Amount, r.Amount
+	e.refunds[r.ID], e.newest, e.newestID = r.Amount, r.Amount, r.ID
 	h.refunded += r.Amount
 	h.earnedIn(e.occurredAt, -r.Amount)
 }

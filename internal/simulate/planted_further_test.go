@@ -214,4 +214,10 @@ var furtherBugs = []planted{
 	{"a balance is opened for a seller who has withdrawn all", []edit{
 		{inSale, "if (balance != ledger.Balance{HoldUntil: balance.HoldUntil, Frozen: balance.Frozen}) {", "if balance.Available != 0 || balance.Pending != 0 || balance.InTransit != 0 {"},
 	}},
+	{"final checks of a failed payout end when its discrepancy is resolved", []edit{
+		{inPayout, "p.Tries = max(p.Tries, len(finalChecks))\n\t\t\tp.DueAt = s.nextPollAt(*p, s.o.Now())", "p.Tries = max(p.Tries, len(finalChecks))"},
+	}},
+	{"the sales of a batch do not name who recorded them", []edit{
+		{inSale, "earn(ctx, tx, drafts[i], group[i].Actor, now)", "earn(ctx, tx, drafts[i], \"\", now)"},
+	}},
 }

@@ -23,4 +23,7 @@ var gatewayBugs = []planted{
 	{"a start makes due what any gateway has", []edit{
 		{inStore, "WHERE due_at > $2 AND gateway = $1 AND state IN", "WHERE due_at > $2 AND $1 <> '' AND state IN"},
 	}},
+	{"what is open of another gateway's statement is judged by this one", []edit{
+		{inReconcile, "open = slices.DeleteFunc(open, func(d Difference) bool { return d.Gateway != s.at() })", ""},
+	}},
 }

@@ -102,4 +102,7 @@ var takeoverBugs = []planted{
 	{"a difference is resolved that no admin saw", []edit{
 		{inStore, "SET resolved_at = $3 WHERE id = $1 AND detail = $2 AND gone_at IS NULL", "SET resolved_at = $3 WHERE id = $1 AND detail <> $2 || '?' AND gone_at IS NULL"},
 	}},
+	{"a forgotten password that is set puts no hold on payouts", []edit{
+		{inAuth, "if err = s.replaceForgotten(ctx, tx, u, hash); err == nil {\n\t\t\tholdUntil, err = s.holdPayouts(ctx, tx, u, ledger.HoldPasswordReset)\n\t\t}", "err = s.replaceForgotten(ctx, tx, u, hash)"},
+	}},
 }

@@ -59,4 +59,10 @@ var verificationBugs = []planted{
 	{"a payout is paid when the gateway took it on", []edit{
 		{inPayout, "p.CompletedAt = now\n", "p.CompletedAt = p.ProcessedAt\n"},
 	}},
+	{"an account that an admin accepted keeps the reason of before", []edit{
+		{inBank, "a.Status, a.Reason = StatusVerified, \"\"\n\ta.VerifiedAt = s.o.Now()", "a.Status = StatusVerified\n\ta.VerifiedAt = s.o.Now()"},
+	}},
+	{"a fee that came back counts as kept", []edit{
+		{inReconcile, "if l.Credit > 0 {\n\t\t\tfee = -fee\n\t\t}\n\t\tsums.Fees += fee", "sums.Fees += fee"},
+	}},
 }

@@ -1,9 +1,11 @@
 package simulate
 
 import (
+	"slices"
 	"time"
 
 	port "bursar/internal/gateway"
+	"bursar/internal/gateway/razorpayx"
 	"bursar/internal/money"
 	"bursar/internal/payout"
 	"bursar/internal/reconcile"
@@ -79,14 +81,29 @@ func (m *market) checkSums(g *gateway, r reconcile.Result) {
 		case t.Source.Entity == "payout":
 			want.Debits += debit
 			want.Credits += credit
+			want.Fees += m.feesOf(t)
 		default:
 			want.Other += debit
 			want.PutIn += credit
 		}
 		want.Taken += debit - credit
 	}
-	is := reconcile.Sums{Taken: r.Sums.Taken, PutIn: r.Sums.PutIn, Other: r.Sums.Other, Debits: r.Sums.Debits, Credits: r.Sums.Credits, Checks: r.Sums.Checks}
+	is := reconcile.Sums{Taken: r.Sums.Taken, PutIn: r.Sums.PutIn, Other: r.Sums.Other, Debits: r.Sums.Debits, Credits: r.Sums.Credits, Checks: r.Sums.Checks, Fees: r.Sums.Fees}
 	m.assert(statementAgrees, m.violation != nil || is == want, "", "the statement of %s comes to %+v, and its lines to %+v", g.name, is, want)
+}
+
+// feesOf is what the gateway kept for itself by a line, below zero where the fee came back with the money. What it kept of an unmatched transfer is a
+// part of the difference.
+func (m *market) feesOf(t razorpayx.Transaction) money.Amount {
+	isUnmatched := slices.ContainsFunc(m.gateways.unmatchable, func(f *unmatchable) bool { return f.id == t.Source.ID })
+	switch {
+	case isUnmatched:
+		return 0
+	case t.Credit > 0:
+		return -money.Amount(t.Source.Fees)
+	default:
+		return money.Amount(t.Source.Fees)
+	}
 }
 
 // checkNights wants each day since the first to have been reconciled, up to the last that the service had time for.

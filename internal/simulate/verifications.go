@@ -70,18 +70,18 @@ func (g *gateway) pendingVerdict(id string) {
 	}
 }
 
-// checkVerification holds what is written of a verification against what the gateway has just said of it.
+// checkVerification holds what is written of a verification against what the gateway has just said of it. What an admin decides
+// needs no word of the gateway.
 func (m *market) checkVerification(on *instance, before, a bank.Account) {
+	m.assert(verificationsFollowed, a.Status != bank.StatusVerified || a.Reason == "", a.Seller, "bank account %s is verified, and its seller sees: %s", a.ID, a.Reason)
+	m.assert(verificationsFollowed, a.Status != bank.StatusRejected || a.Reason != "", a.Seller, "bank account %s is rejected, and does not tell why", a.ID)
 	if m.current.name == admin {
 		return
 	}
 	age, pending := on.now().Sub(a.CreatedAt), m.current.pending
 	tooLong := age >= pendingFor-2*maxOff
 	switch a.Status {
-	case bank.StatusVerified:
-		m.assert(verificationsFollowed, a.Reason == "", a.Seller, "bank account %s is verified, and its seller sees: %s", a.ID, a.Reason)
-	case bank.StatusRejected:
-		m.assert(verificationsFollowed, a.Reason != "", a.Seller, "bank account %s is rejected, and does not tell why", a.ID)
+	case bank.StatusVerified, bank.StatusRejected:
 	case bank.StatusReview:
 		g := m.gateways.named(a.Gateway)
 		byHand := g == nil || !g.capabilities().Verification

@@ -1,0 +1,56 @@
+package simulate
+
+import (
+	"errors"
+	"slices"
+
+	"bursar/internal/auth"
+	"bursar/internal/mail"
+)
+
+const newPassword = "a-new-password-44"
+
+// checkReset has a seller with a confirmed address set a forgotten password by a mailed link. A thief may have read the mail, so payouts are
+// then on hold for the cool-down, and another mail tells its end.
+func (m *market) checkReset() {
+	on := m.anyInstance()
+	at := slices.IndexFunc(m.sellers, func(s *seller) bool { return s.password != "" })
+	if on == nil || at < 0 {
+		return
+	}
+	s := m.sellers[at]
+	told, isTold, err := m.resetPassword(on, s)
+	if !m.assert(answersAreKnown, err == nil, s.id, "%s can't set a forgotten password: %v", s.id, err) {
+		return
+	}
+	h := m.model.sellers[s.id]
+	h.holdUntil = max(h.holdUntil, on.now().Add(coolDown).UnixMicro())
+	m.follow(on, s.id)
+	m.compareRows(on, []string{s.id})
+	m.assert(holdsKept, m.model.row(s.id).HoldUntil == h.holdUntil, s.id, "%s has set a forgotten password, and payouts are on hold until %d, want %d", s.id, m.model.row(s.id).HoldUntil, h.holdUntil)
+	m.assert(sellersTold, isTold && told.Reset && microsOf(told.HoldUntil) == h.holdUntil, s.id, "%s has set a forgotten password, payouts are on hold until %d, and the mail about that is %+v (there: %t)", s.id, h.holdUntil, told, isTold)
+	if m.violation == nil {
+		m.readOverview(on, s)
+	}
+	a := &ask{seller: s.id, amount: minimum, notes: s.temper.name}
+	m.spawn(0, "seller "+s.name, func() { m.send(a) })
+	m.pass(m.now + coolDown)
+	m.assert(holdsKept, m.violation != nil || a.made == "", s.id, "%s asked for %s after a forgotten password was set, and payouts were on hold", s.id, a.made)
+}
+
+// resetPassword has a seller set another password by a mailed link, and returns the mail about it. Each transaction is undone once, and run again.
+func (m *market) resetPassword(on *instance, s *seller) (told mail.PasswordChanged, isTold bool, err error) {
+	m.undoing = true
+	defer func() { m.undoing = false }()
+	if err := on.users.ForgotPassword(m.ctx, emailOf(s.id), auth.Device{}); err != nil {
+		return told, false, err
+	}
+	_, err = on.users.AnswerMailRequest(m.ctx)
+	link, _ := mailTo[mail.ResetPassword](m, s.id)
+	if err = errors.Join(err, on.users.SetForgottenPassword(m.ctx, link.Token, newPassword, auth.Device{})); err != nil {
+		return told, false, err
+	}
+	s.password = newPassword
+	told, isTold = mailTo[mail.PasswordChanged](m, s.id)
+	return told, isTold, nil
+}
