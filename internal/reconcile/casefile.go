@@ -34,7 +34,7 @@ func (d caseFile) judge() (found []Difference, judged bool) {
 	for _, l := range d.lines {
 		switch {
 		case l.Missing:
-		case l.Currency != d.currency.Code():
+		case l.Currency != d.currency.Code() && (l.Gateway == d.gateway || !d.elsewhere()):
 			differs := d.differs(CurrencyDiffers, "Line %s is in %s, and the ledger counts %s.", l.ID, l.Currency, d.currency.Code())
 			differs.At = l.At // the payout itself may have no time yet at which money moved
 			return []Difference{differs}, true

@@ -174,9 +174,11 @@ func TestJudge_OtherGateway(t *testing.T) {
 		line Line
 		want []Kind
 	}{
-		"its own gateway took money": {Line{Line: gateway.Line{Debit: 1000, Currency: "INR"}, Gateway: "other"}, nil},
-		"this gateway took money":    {Line{Line: gateway.Line{Debit: 1000, Currency: "INR"}, Gateway: "g"}, []Kind{LineBeforeOrder}},
-		"this gateway gave money":    {Line{Line: gateway.Line{Credit: 1000, Currency: "INR"}, Gateway: "g"}, nil},
+		"its own gateway took money":                     {Line{Line: gateway.Line{Debit: 1000, Currency: "INR"}, Gateway: "other"}, nil},
+		"its own gateway took money in another currency": {Line{Line: gateway.Line{Debit: 1000, Currency: "USD"}, Gateway: "other"}, nil},
+		"this gateway took money in another currency":    {Line{Line: gateway.Line{Debit: 1000, Currency: "USD"}, Gateway: "g"}, []Kind{CurrencyDiffers}},
+		"this gateway took money":                        {Line{Line: gateway.Line{Debit: 1000, Currency: "INR"}, Gateway: "g"}, []Kind{LineBeforeOrder}},
+		"this gateway gave money":                        {Line{Line: gateway.Line{Credit: 1000, Currency: "INR"}, Gateway: "g"}, nil},
 	} {
 		d := caseFile{p: payout.Payout{Gateway: "other", Amount: 1000, State: payout.Completed}, gateway: "g", lines: []Line{tt.line}, currency: inr}
 		found, judged := d.judge()

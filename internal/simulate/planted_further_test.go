@@ -42,7 +42,7 @@ var furtherBugs = []planted{
 		{inReconcile, "case !right:", "case !right && moved == 0:"},
 	}},
 	{"a line in another currency is not found", []edit{
-		{inReconcile, "case l.Currency != d.currency.Code():\n\t\t\tdiffers", "case l.Currency == \"\":\n\t\t\tdiffers"},
+		{inReconcile, "case l.Currency != d.currency.Code() && (l.Gateway == d.gateway || !d.elsewhere()):\n\t\t\tdiffers", "case l.Currency == \"\":\n\t\t\tdiffers"},
 	}},
 	{"a line that names no payout of ours is not found", []edit{
 		{inReconcile, "if isOne && !d.fresh && !d.resolved {", "if isOne && !d.fresh && d.resolved {"},
