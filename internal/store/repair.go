@@ -94,6 +94,9 @@ type repairer struct {
 	// damaged are the owners whose journal can't be relied on, and accounts the bank accounts that were rebuilt.
 	damaged  map[string]bool
 	accounts map[bank.ID]bool
+	// owners are all who may have a journal, and compared is how many entries were held against one of them.
+	owners   []string
+	compared int
 }
 
 func (r *repairer) repair(ctx context.Context, found mismatches) error {
@@ -231,20 +234,30 @@ func (r *repairer) forged(ctx context.Context, owner string, number int64) (n in
 // moved looks behind the end of a journal for entries that another journal lacks. The service wrote them for the owner of that one, so they
 // must not be removed as if it had not.
 func (r *repairer) moved(ctx context.Context, owner string) error {
+	stored, err := r.tx.head(ctx, owner)
+	if err != nil {
+		return err
+	}
 	at, damage, err := r.tx.follow(ctx, r.keys, owner)
-	if err != nil || damage == nil {
+	if err != nil || damage == nil || stored != at { // else nothing is removed
 		return err
 	}
 	behind, err := r.tx.entriesAfter(ctx, owner, at.Number)
 	if err != nil {
 		return err
 	}
-	var owners []string
-	if err := r.tx.each(ctx, `SELECT id FROM users UNION SELECT owner FROM journals ORDER BY 1`, nil, collect(&owners, itself)); err != nil {
-		return err
+	if r.owners == nil {
+		if err := r.tx.each(ctx, `SELECT id FROM users UNION SELECT owner FROM journals ORDER BY 1`, nil, collect(&r.owners, itself)); err != nil {
+			return err
+		}
 	}
 	for _, e := range behind[:min(len(behind), maxBehind)] {
-		for _, e.Owner = range owners {
+		if r.compared += len(r.owners); r.compared > maxCompared {
+			r.damaged[owner] = true
+			r.cannot(owner, owner, "there are entries behind the end of the journal, and too many to find out whose they are", "restore the journals from a backup")
+			return nil
+		}
+		for _, e.Owner = range r.owners {
 			if !e.IsOurs(r.keys) {
 				continue
 			}
@@ -262,8 +275,12 @@ func (r *repairer) moved(ctx context.Context, owner string) error {
 	return nil
 }
 
-// maxBehind bounds how many entries are held against all owners.
-const maxBehind = 20
+const (
+	// maxBehind bounds how many entries behind an end are held against all owners.
+	maxBehind = 20
+	// maxCompared bounds how often that is done in a repair: some seconds.
+	maxCompared = 5_000_000
+)
 
 // journal makes a row of totals what its journal leads to. rewritten says that a checkpoint has the journal otherwise, and
 // rowsDiffer that payouts, sales or bank accounts of the owner are not what the entries say.
