@@ -113,11 +113,12 @@ func TestHeadAndTrailingSlash(t *testing.T) {
 	h.raw(t, "PUT", "/api/auth/me/").wantFailure(t, 405, "method_not_allowed")
 }
 
-// TestPathIsNoText names what PostgreSQL takes as no text.
-func TestPathIsNoText(t *testing.T) {
+// TestEndSession_NoText names sessions by what PostgreSQL takes as no text.
+func TestEndSession_NoText(t *testing.T) {
 	h := openFixture(t)
+	seller := h.signUp("Asha", auth.Seller)
 	for _, id := range []string{"%00", "a%00b", "%ff", "%ed%a0%80"} {
-		h.raw(t, "DELETE", "/api/auth/sessions/"+id).wantFailure(t, 404, "not_found")
+		h.do(call{method: "DELETE", path: "/api/auth/sessions/" + id, token: seller.token}).wantFailure(t, 404, "session_not_found")
 	}
 }
 

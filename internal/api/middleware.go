@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"bursar/internal/id"
 	"bursar/internal/telemetry"
@@ -68,9 +67,9 @@ func (a *api) recovered(out *response, r *http.Request, requestID string, broken
 }
 
 // dispatch finds the route. It answers 404 for a path that the mux would redirect to a cleaner one, because a redirect has
-// no envelope and loses a body, and for one that is no text, which PostgreSQL takes as no parameter.
+// no envelope and loses a body.
 func (a *api) dispatch(w http.ResponseWriter, r *http.Request) {
-	if p := r.URL.EscapedPath(); path.Clean(p) != p || !utf8.ValidString(r.URL.Path) || strings.Contains(r.URL.Path, "\x00") {
+	if p := r.URL.EscapedPath(); path.Clean(p) != p {
 		a.fail(w, r, errNoRoute)
 		return
 	}

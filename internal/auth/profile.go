@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"bursar/internal/fault"
+	"bursar/internal/id"
 	"bursar/internal/ledger"
 )
 
@@ -108,6 +109,9 @@ func (s *Service) Sessions(ctx context.Context, p Principal) ([]SessionInfo, err
 // EndSession ends one session of the user's own that has not ended, or fails with [ErrNoSession] or [ErrToken]. A change of the
 // address that is not confirmed ends too: a thief may have begun it there.
 func (s *Service) EndSession(ctx context.Context, p Principal, session string, from Device) error {
+	if !id.Valid(sessionPrefix, session) {
+		return ErrNoSession
+	}
 	return s.endAndRecord(ctx, p.UserID, from, func(tx Tx) (bool, error) {
 		if err := s.LockSession(ctx, tx, p); err != nil {
 			return false, err
