@@ -71,9 +71,10 @@ func (req *payoutRequest) read(in *input) {
 	req.amount = in.amount("amount")
 	req.notes = in.optionalText("notes", payout.CheckNotes)
 	req.key = in.idempotencyKey()
-	// Package payout looks at it after the key: a repeat gets the first answer, which may be from when the minimum was lower.
-	least, alone := in.api.o.Payouts.Minimum(), req.key != "" && in.fieldProblem() == nil
-	if req.amount > 0 && req.amount < least && !alone {
+	// With a key and no other problem, package payout compares the amount, once it has looked for the first answer under the key: that may be
+	// from when the minimum was lower.
+	least, mayRepeat := in.api.o.Payouts.Minimum(), req.key != "" && in.fieldProblem() == nil
+	if req.amount > 0 && req.amount < least && !mayRepeat {
 		in.noteInvalid("amount", "must be at least "+in.api.o.Currency.Format(least))
 	}
 }

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -287,11 +288,13 @@ func (tx *Tx) CheckJournal(ctx context.Context, owner string, from int64) error 
 		return err
 	}
 	query, args := entriesKnownElsewhere(tx.dialect, []string{owner})
-	return tx.each(ctx, query, args, func(r *row) {
+	var tampered error // not the statement's, after which the transaction could record nothing of it
+	err := tx.each(ctx, query, args, func(r *row) {
 		var by string
 		r.Scan(&owner, &by)
-		r.fail(endCutOff(owner, by))
+		tampered = errors.Join(tampered, endCutOff(owner, by))
 	})
+	return cmp.Or(err, tampered)
 }
 
 // CheckJournalAfter is [Tx.CheckJournal] from where the journal was found whole.

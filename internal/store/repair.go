@@ -242,45 +242,58 @@ func (r *repairer) moved(ctx context.Context, owner string) error {
 	if err != nil || damage == nil || stored != at { // else nothing is removed
 		return err
 	}
-	behind, err := r.tx.entriesAfter(ctx, owner, at.Number)
-	if err != nil {
-		return err
-	}
-	if r.owners == nil {
-		if err := r.tx.each(ctx, `SELECT id FROM users UNION SELECT owner FROM journals ORDER BY 1`, nil, collect(&r.owners, itself)); err != nil {
+	for number := at.Number; ; {
+		page, err := r.tx.entriesAfter(ctx, owner, number)
+		if err != nil || len(page) == 0 {
 			return err
 		}
-	}
-	for _, e := range behind[:min(len(behind), maxBehind)] {
-		if r.compared += len(r.owners); r.compared > maxCompared {
-			r.damaged[owner] = true
-			r.cannot(owner, owner, "there are entries behind the end of the journal, and too many to find out whose they are", "restore the journals from a backup")
-			return nil
-		}
-		for _, e.Owner = range r.owners {
-			if !e.IsOurs(r.keys) {
-				continue
-			}
-			var hash ledger.Hash
-			if _, err := r.tx.one(ctx, `SELECT hash FROM entries WHERE owner = $1 AND number = $2`, []any{e.Owner, e.Number}, &hash); err != nil {
+		for _, e := range page {
+			from, err := r.lacks(ctx, e)
+			if err != nil {
 				return err
 			}
-			if from := e.Owner; hash != e.Hash && from != owner {
+			switch {
+			case r.compared > maxCompared:
+				r.damaged[owner] = true
+				r.cannot(owner, owner, "there are entries behind the end of the journal, and too many to find out whose they are", "restore the journals from a backup")
+				return nil
+			case from != "":
 				r.damaged[owner], r.damaged[from] = true, true
 				r.cannot(from, from, "entries of its journal were moved to that of "+owner, "name "+from+" as their owner again, or restore the journals from a backup")
 				return nil
 			}
+			number = e.Number
 		}
 	}
-	return nil
 }
 
-const (
-	// maxBehind bounds how many entries behind an end are held against all owners.
-	maxBehind = 20
-	// maxCompared bounds how often that is done in a repair: some seconds.
-	maxCompared = 5_000_000
-)
+// lacks finds the owner for whom the service wrote an entry, and whose journal lacks it; "" if there is none.
+func (r *repairer) lacks(ctx context.Context, e ledger.Entry) (owner string, err error) {
+	if r.owners == nil {
+		err := r.tx.each(ctx, `SELECT id FROM users UNION SELECT owner FROM journals ORDER BY 1`, nil, collect(&r.owners, itself))
+		if err != nil {
+			return "", err
+		}
+	}
+	if r.compared += len(r.owners); r.compared > maxCompared {
+		return "", nil
+	}
+	in := e.Owner
+	for _, e.Owner = range r.owners {
+		if e.Owner == in || !e.IsOurs(r.keys) {
+			continue
+		}
+		var hash ledger.Hash
+		_, err := r.tx.one(ctx, `SELECT hash FROM entries WHERE owner = $1 AND number = $2`, []any{e.Owner, e.Number}, &hash)
+		if err != nil || hash != e.Hash {
+			return e.Owner, err
+		}
+	}
+	return "", nil
+}
+
+// maxCompared bounds how often an entry is held against an owner in a repair: some seconds.
+const maxCompared = 5_000_000
 
 // journal makes a row of totals what its journal leads to. rewritten says that a checkpoint has the journal otherwise, and
 // rowsDiffer that payouts, sales or bank accounts of the owner are not what the entries say.
@@ -468,10 +481,11 @@ func (r *repairer) unknownAccount(ctx context.Context, id bank.ID) error {
 }
 
 func (r *repairer) payout(ctx context.Context, owner string, id payout.ID, entries []ledger.Entry) error {
-	if len(entries) == 0 {
+	if len(entries) == 0 { // a copy of a payout that a journal knows was not paid itself
 		var transfer string
 		paid, err := r.tx.one(ctx, `SELECT gateway_id FROM payouts p WHERE id = $1 AND gateway_id <> ''
-			AND NOT EXISTS (SELECT 1 FROM payouts q WHERE q.gateway_id = p.gateway_id AND q.id <> p.id)`, []any{string(id)}, &transfer)
+			AND NOT EXISTS (SELECT 1 FROM payouts q JOIN entries e ON e.subject = q.id AND e.owner = q.seller_id
+				WHERE q.gateway_id = p.gateway_id AND q.gateway = p.gateway AND q.id <> p.id)`, []any{string(id)}, &transfer)
 		if paid {
 			r.cannot("", string(id), "no journal knows this row, which has transfer "+transfer+" of the gateway",
 				"if the gateway has made that transfer for this payout, entries are missing: restore the journal from a backup; otherwise delete the row")

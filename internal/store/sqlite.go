@@ -109,7 +109,7 @@ func openSQLite(ctx context.Context, path string, pool func(dsn string) (*sql.DB
 	file := "file:" + (&url.URL{Path: path}).EscapedPath()
 	w, err := openWriter(ctx, func() (*sql.DB, error) { return pool(file + "?_txlock=immediate&" + pragmas) })
 	if err != nil {
-		return nil, fmt.Errorf("open %s: %w", path, sqliteDamaged(err))
+		return nil, fmt.Errorf("open %s: %w", path, sqliteLocked(err))
 	}
 	reader, err := pool(file + "?_pragma=query_only(1)&" + pragmas)
 	if err != nil {
@@ -446,7 +446,15 @@ func sqliteUnavailable(err error) error {
 	}
 }
 
-// sqliteDamaged says what to do about a file that SQLite can't make sense of, or that another program has locked. A table or column that is missing is damage too: the
+// sqliteLocked says what to do about a file that can't be opened, because another program has locked it or it is damaged.
+func sqliteLocked(err error) error {
+	if e, ok := errors.AsType[*sqlite.Error](err); ok && e.Code()&0xff == sqlitecodes.SQLITE_BUSY {
+		return fmt.Errorf("another program holds the database's lock: %w; end that program, or wait until it is done, and try again", err)
+	}
+	return sqliteDamaged(err)
+}
+
+// sqliteDamaged says what to do about a file that SQLite can't make sense of. A table or column that is missing is damage too: the
 // schema's version was checked when the file was opened.
 func sqliteDamaged(err error) error {
 	e, ok := errors.AsType[*sqlite.Error](err)
@@ -455,8 +463,6 @@ func sqliteDamaged(err error) error {
 	}
 	switch code := e.Code() & 0xff; {
 	case code == sqlitecodes.SQLITE_CORRUPT, code == sqlitecodes.SQLITE_NOTADB:
-	case code == sqlitecodes.SQLITE_BUSY:
-		return fmt.Errorf("another program holds the database's lock: %w; end that program, or wait until it is done, and try again", err)
 	case code == sqlitecodes.SQLITE_ERROR && (strings.Contains(e.Error(), "no such column") || strings.Contains(e.Error(), "no such table")):
 	default:
 		return err

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -201,9 +202,17 @@ func testRepair(t *testing.T, b *bench) {
 		copied.restore()
 	})
 	t.Run("a row of what may have been paid", func(t *testing.T) {
-		copied.hands(anotherPayout + `; UPDATE payouts SET gateway_id = 'pout_more' WHERE id = 'pyt_more'`)
-		if done := repair(true); len(done) != 1 || done[0].Subject != "pyt_more" || done[0].Impossible == "" {
-			t.Errorf("repaired was %+v", done)
+		copied.hands(strings.Join([]string{
+			anotherPayout, strings.ReplaceAll(anotherPayout, "pyt_more", "pyt_same"), strings.ReplaceAll(anotherPayout, "pyt_more", "pyt_copy"),
+			`UPDATE payouts SET gateway_id = 'pout_more' WHERE id IN ('pyt_more', 'pyt_same')`,
+			`UPDATE payouts SET (gateway, gateway_id) = (SELECT p.gateway, p.gateway_id FROM payouts p WHERE p.gateway_id NOT IN ('', 'pout_more') LIMIT 1) WHERE id = 'pyt_copy'`,
+		}, "; "))
+		can := map[string]bool{}
+		for _, r := range repair(true) {
+			can[r.Subject] = r.Impossible == ""
+		}
+		if want := map[string]bool{"pyt_more": false, "pyt_same": false, "pyt_copy": true}; !maps.Equal(can, want) {
+			t.Errorf("removed are %v, want %v", can, want)
 		}
 		if _, err := copied.db.Payout(b.ctx(), "pyt_more"); err != nil {
 			t.Errorf("the row: %v", err)
@@ -228,6 +237,10 @@ func testRepair(t *testing.T, b *bench) {
 			`; DELETE FROM entries WHERE owner = 'usr_a' AND number = (SELECT number FROM journals WHERE owner = 'usr_a') + 1`, inJournal},
 		"entries moved elsewhere, and the balance put back": {noCheckpoint + `; UPDATE entries SET owner = 'usr_zz'
 			WHERE owner = 'usr_a' AND number > (SELECT number FROM old_journals WHERE owner = 'usr_a'); ` + putBack("journals", "owner = 'usr_a'"), inJournal},
+		"entries moved elsewhere behind copies, and the balance put back": {noCheckpoint + `; UPDATE entries SET owner = 'usr_zz'
+			WHERE owner = 'usr_a' AND number > (SELECT number FROM old_journals WHERE owner = 'usr_a');
+			INSERT INTO entries SELECT 'usr_zz', number, at, type, subject, actor, data, pending, available, in_transit, sales, gateway, fees, after, hash, mac
+			FROM entries WHERE owner = 'usr_a'; ` + putBack("journals", "owner = 'usr_a'"), inJournal},
 		"a journal put back": {`DELETE FROM entries WHERE owner = 'usr_a' AND number > (SELECT number FROM old_journals WHERE owner = 'usr_a'); ` +
 			putBack("journals", "owner = 'usr_a'"), inJournal},
 	} {
