@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"bursar/internal/auth"
+	"bursar/internal/decision"
+	"bursar/internal/fault"
 	"bursar/internal/storetest"
 )
 
@@ -64,6 +66,39 @@ func TestDeleteAccount_WithoutPassword(t *testing.T) {
 	s.wantDead(first)
 	if stranger := s.mustArrive(asha()); stranger.User.ID == first.User.ID {
 		t.Error("the identity leads to the deleted user")
+	}
+}
+
+// TestDeleteAccount_StaysDeleted has an operator change the account.
+func TestDeleteAccount_StaysDeleted(t *testing.T) {
+	w := newFixture(t)
+	in := w.register()
+	user, by := in.User.ID, decision.By{Operator: "asha"}
+	if err := w.DeleteAccount(t.Context(), w.principal(in), password, home); err != nil {
+		t.Fatal(err)
+	}
+	decided := func() int {
+		list, err := w.db.Decisions(t.Context(), user, 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(list)
+	}
+	before := decided()
+	_, _, role := w.SetRole(t.Context(), by, user, auth.Seller)
+	_, _, suspended := w.SetSuspended(t.Context(), by, user, true)
+	_, set := w.ResetPassword(t.Context(), by, user, nextPassword, true)
+	reset := w.ResetUser(t.Context(), auth.Reset{UserID: user, Email: email, Role: auth.Seller, Password: nextPassword, Operator: "asha"})
+	for what, err := range map[string]error{"the role": role, "the suspension": suspended, "the password": set, "all of it": reset} {
+		if f := fault.From(err); f == nil || f.Code != "account_deleted" {
+			t.Errorf("%s of a deleted account was set: %v", what, err)
+		}
+	}
+	if after := decided(); after != before {
+		t.Errorf("%d decisions about a deleted account were recorded", after-before)
+	}
+	if u, err := w.FindUser(t.Context(), user); err != nil || !u.Deleted() {
+		t.Errorf("the account is %+v, %v", u, err)
 	}
 }
 

@@ -45,6 +45,21 @@ const externalPrefix = "ext:"
 var errNoSuchUser = ErrUserNotFound.WithMessage(
 	"There is no such user. Name one by id (usr_…), by e-mail address, or by ext: and the external id; bursar user list shows all.")
 
+// userToChange finds and locks a user for an operator. It fails with [ErrTampered], and with a fault if there is no such user, or if they
+// deleted the account.
+func userToChange(ctx context.Context, tx Tx, userID string) (User, error) {
+	user, found, err := tx.UserForUpdate(ctx, userID)
+	switch {
+	case err == nil && !found:
+		err = errNoSuchUser
+	case err == nil && user.Deleted():
+		err = errDeleted
+	}
+	return user, err
+}
+
+var errDeleted = fault.New(fault.Refused, "account_deleted", "The user deleted this account, so nobody can change it. They can register again.")
+
 // FindUser finds a user by id, by e-mail address, or by "ext:" and the external id.
 func (s *Service) FindUser(ctx context.Context, name string) (User, error) {
 	var user User
@@ -115,12 +130,9 @@ func (s *Service) changeAccess(ctx context.Context, by decision.By, userID strin
 		if err != nil {
 			return err
 		}
-		was, found, err := tx.UserForUpdate(ctx, userID)
+		was, err := userToChange(ctx, tx, userID)
 		if err != nil {
 			return err
-		}
-		if !found {
-			return errNoSuchUser
 		}
 		user = was
 		change(&user)
@@ -174,11 +186,7 @@ func (s *Service) ResetPassword(ctx context.Context, by decision.By, userID, pas
 	}
 	now := s.o.Now()
 	err = s.o.Store.InTx(ctx, func(tx Tx) error {
-		user, found, err = tx.UserForUpdate(ctx, userID)
-		if err == nil && !found {
-			err = errNoSuchUser
-		}
-		if err != nil {
+		if user, err = userToChange(ctx, tx, userID); err != nil {
 			return err
 		}
 		if _, err := tx.SetPasswordHash(ctx, userID, user.PasswordHash, hash); err != nil {

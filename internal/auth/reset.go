@@ -2,6 +2,7 @@ package auth
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 
 	"bursar/internal/decision"
@@ -23,7 +24,7 @@ type Reset struct {
 // ResetUser gives an account a new password, the e-mail address and the role that the operator says. It is not suspended
 // then, and its address is not verified; its sessions, its factors and its ways to sign in through a provider end, and its
 // payouts are on hold for the cool-down. It fails with a
-// fault that names the fields at fault, with [ErrUserNotFound], or with [ErrEmailTaken].
+// fault that names the fields at fault, with [ErrUserNotFound], with a fault if the user deleted the account, or with [ErrEmailTaken].
 func (s *Service) ResetUser(ctx context.Context, r Reset) error {
 	problems := s.problems(Registration{Name: "Any name", Email: r.Email, Password: r.Password})
 	if r.Role != Buyer && r.Role != Seller && r.Role != Admin {
@@ -40,6 +41,9 @@ func (s *Service) ResetUser(ctx context.Context, r Reset) error {
 	by := decision.By{Operator: r.Operator, Note: AccessNote(r.Role, false, "The account was reset.")}
 	user := User{ID: r.UserID, Email: r.Email, Role: r.Role, PasswordHash: hash}
 	err = s.o.Store.InTx(ctx, func(tx Tx) error {
+		if _, err := userToChange(ctx, tx, user.ID); err != nil && !errors.Is(err, ErrTampered) {
+			return err
+		}
 		if err := tx.ResetUser(ctx, user); err != nil {
 			return err
 		}

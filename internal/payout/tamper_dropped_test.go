@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"bursar/internal/gateway"
+	"bursar/internal/id"
 	"bursar/internal/ledger"
 	"bursar/internal/payout"
 )
@@ -126,20 +127,54 @@ func TestSubmit_JournalCutOff_NotSent(t *testing.T) {
 			if p := s.stored(t, paid.ID); p.State != payout.Completed {
 				t.Fatalf("the first payout is %s", p.State)
 			}
-			s.place.ByHand(t, `DELETE FROM journals WHERE owner = 'usr_b'`)
-			s.place.ByHand(t, `INSERT INTO journals SELECT * FROM kept_journals WHERE owner = 'usr_b'`)
-			s.place.ByHand(t, `DELETE FROM entries WHERE owner = 'usr_b' AND number > (SELECT number FROM journals WHERE owner = 'usr_b')`)
+			s.putBackEnd("usr_b")
 			cut(s)
-			again := s.request("usr_b", 2_000_000)
-			sent := s.gateway.sent
-			s.payouts = s.newPayouts(t)
-			s.now = s.now.Add(windowOver)
-			if err := s.payouts.Step(t.Context(), again.ID); !errors.Is(err, ledger.ErrTampered) || s.gateway.sent != sent {
-				t.Errorf("the step ended with %v, and %d were sent", err, s.gateway.sent-sent)
-			}
-			if p := s.stored(t, again.ID); p.State != payout.Waiting || !p.IsTampered() {
-				t.Errorf("the payout is %s, and says %q", p.State, p.Discrepancy)
-			}
+			s.wantNotSent(s.request("usr_b", 2_000_000))
 		})
+	}
+}
+
+// TestSubmit_CorrectionCutOff_NotSent drops the entry that took money from a seller, with the totals put back, and restarts. The feed still has
+// its event.
+func TestSubmit_CorrectionCutOff_NotSent(t *testing.T) {
+	s := newStory(t)
+	s.keep("journals")
+	taken := ledger.Posting{
+		Owner: "usr_b", At: s.now, Type: ledger.BalanceAdjusted, Subject: "adjustment:one", Actor: "user:usr_admin", Data: "{}", Moved: ledger.AdjustBalance(-2_000_000),
+	}
+	if err := s.db.Payouts().InTx(t.Context(), func(tx payout.Tx) error {
+		_, err := tx.Append(t.Context(), taken)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.db.NumberEvents(t.Context(), 100, s.now, func(prefix string) string { return id.New(prefix, s.now) }, nil); err != nil {
+		t.Fatal(err)
+	}
+	s.putBackEnd("usr_b")
+	s.close()
+	s.open(s)
+	s.wantNotSent(s.request("usr_b", 2_000_000))
+}
+
+// putBackEnd puts a seller's totals back to those that were kept, and drops the entries behind them.
+func (s *story) putBackEnd(seller string) {
+	s.Helper()
+	s.place.ByHand(s, `DELETE FROM journals WHERE owner = '`+seller+`'`)
+	s.place.ByHand(s, `INSERT INTO journals SELECT * FROM kept_journals WHERE owner = '`+seller+`'`)
+	s.place.ByHand(s, `DELETE FROM entries WHERE owner = '`+seller+`' AND number > (SELECT number FROM journals WHERE owner = '`+seller+`')`)
+}
+
+// wantNotSent takes the step that would send a payout, of a seller whose journal was cut off.
+func (s *story) wantNotSent(p payout.Payout) {
+	s.Helper()
+	sent := s.gateway.sent
+	s.payouts = s.newPayouts(s.T)
+	s.now = s.now.Add(windowOver)
+	if err := s.payouts.Step(s.Context(), p.ID); !errors.Is(err, ledger.ErrTampered) || s.gateway.sent != sent {
+		s.Errorf("the step ended with %v, and %d were sent", err, s.gateway.sent-sent)
+	}
+	if is := s.stored(s.T, p.ID); is.State != payout.Waiting || !is.IsTampered() {
+		s.Errorf("the payout is %s, and says %q", is.State, is.Discrepancy)
 	}
 }

@@ -124,7 +124,8 @@ func record(ctx context.Context, tx Tx, sale Sale, actor string, now time.Time) 
 	return sale, true, earn(ctx, tx, sale, actor, now)
 }
 
-// insert adds a sale, or returns the one that has its id. It reports whether it added it, and writes nothing if it fails.
+// insert adds a sale, or returns the one that has its id, unless that was tampered with. It reports whether it added it, and
+// writes nothing if it fails.
 func insert(ctx context.Context, tx Tx, sale Sale) (Sale, bool, error) {
 	sells, err := tx.SellerExists(ctx, sale.Seller)
 	if err != nil {
@@ -141,6 +142,9 @@ func insert(ctx context.Context, tx Tx, sale Sale) (Sale, bool, error) {
 		first, err := tx.SaleForUpdate(ctx, sale.ID)
 		if errors.Is(err, ErrNotFound) {
 			err = ledger.ErrTampered.Because(fmt.Errorf("sale %s is in a journal, and its row is gone", sale.ID))
+		}
+		if err == nil {
+			_, err = check(ctx, tx, first)
 		}
 		if err == nil && first.Fingerprint != sale.Fingerprint {
 			err = ErrConflict

@@ -35,6 +35,17 @@ func (s *fixture) wantBalances(pending, available money.Amount) {
 	}
 }
 
+// wantNoRepeat records a sale that is there already, alone and among others: a row that was tampered with answers neither.
+func (s *fixture) wantNoRepeat(n sale.NewSale) {
+	s.Helper()
+	if again, _, err := s.sales.Record(s.Context(), n); !errors.Is(err, ledger.ErrTampered) {
+		s.Errorf("the repeat was answered with %+v, %v", again, err)
+	}
+	if errs, err := s.sales.RecordAll(s.Context(), []sale.NewSale{n}); err != nil || !errors.Is(errs[0], ledger.ErrTampered) {
+		s.Errorf("the repeat in a list: %v, %v", errs, err)
+	}
+}
+
 // TestTamperedSale_IsNeitherReleasedNorRefunded changes each column of a sale, or its entries. Others are released beside it.
 func TestTamperedSale_IsNeitherReleasedNorRefunded(t *testing.T) {
 	for name, tt := range map[string]struct {
@@ -92,6 +103,7 @@ func TestTamperedSale_IsNeitherReleasedNorRefunded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := openTamperedShop(t, tt.change)
 			s.wantViolated(tt.found...)
+			s.wantNoRepeat(sale.NewSale{ID: "order-1", Seller: "usr_seller", Amount: 5000, OccurredAt: s.now.Add(-time.Hour), AvailableAt: s.now.Add(time.Second - time.Hour)})
 			released, err := s.sales.ReleaseDue(t.Context())
 			if !errors.Is(err, ledger.ErrTampered) {
 				t.Errorf("released %d, %v; want the changed one named", released, err)
@@ -155,6 +167,7 @@ func TestTamperedSale_InsertedWithAnEntry(t *testing.T) {
 // TestTamperedSale_GivenToAnotherSeller is released to neither.
 func TestTamperedSale_GivenToAnotherSeller(t *testing.T) {
 	s := openTamperedShop(t, `UPDATE sales SET seller_id = 'usr_buyer' WHERE id = 'order-1'`)
+	s.wantNoRepeat(sale.NewSale{ID: "order-1", Seller: "usr_seller", Amount: 5000, OccurredAt: s.now.Add(-time.Hour), AvailableAt: s.now.Add(time.Second - time.Hour)})
 	if _, err := s.sales.ReleaseDue(t.Context()); !errors.Is(err, ledger.ErrTampered) {
 		t.Errorf("released: %v", err)
 	}

@@ -124,6 +124,18 @@ var ranPlans = []ranPlan{
 		"frozen FROM journals WHERE owner", func(ctx context.Context, db *DB) error { return db.CheckNewest(ctx, "asha", 1, 0) },
 	},
 	{
+		plan{
+			"what knows a cut-off end", "", `'{asha}', '{asha}', '{asha}'`,
+			[]string{"events_of_corrections (owner=?", "payouts_history (seller_id=? AND status=?)", "entries_about (subject=? AND owner>? AND owner<?)"},
+			[]string{"events_of_corrections", "payouts_history", "entries_about"},
+		},
+		"a checkpoint has entry",
+		inTx(func(ctx context.Context, tx *Tx) error {
+			query, args := entriesKnownElsewhere(tx.dialect, []string{"asha"})
+			return tx.each(ctx, query, args, func(*row) {})
+		}),
+	},
+	{
 		plan{"a seller's unsent payouts", "", `'asha'`, []string{"payouts_history (seller_id=? AND status=?)"}, []string{"Scan using payouts_history"}},
 		"'waiting', 'submitting', 'unknown'",
 		func(ctx context.Context, db *DB) error {

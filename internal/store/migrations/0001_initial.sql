@@ -187,6 +187,9 @@ CREATE TABLE events (
   type   TEXT NOT NULL
 ) /* appended */;
 
+-- What takes money from a seller is rare. Before a payout is sent, the newest event of it must have its entry.
+CREATE INDEX events_of_corrections ON events (owner, entry) WHERE type IN ('sale.refunded', 'balance.adjusted');
+
 -- A transaction that numbers events locks this row, and takes the numbers behind the last.
 CREATE TABLE event_feed (
   id   BIGINT PRIMARY KEY CHECK (id = 1),
