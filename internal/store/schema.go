@@ -33,7 +33,7 @@ func (db *DB) texts(ctx context.Context, query string) (list []string, err error
 	return list, err
 }
 
-// schemaChanges lists what of the schema is not as the migrations make it.
+// schemaChanges lists what of the schema is not as the migrations make it. On PostgreSQL that is what could act by itself, and no more.
 func schemaChanges(ctx context.Context, d dialect, texts func(context.Context, string) ([]string, error)) ([]string, error) {
 	changes, err := texts(ctx, d.selfActing)
 	for i := range changes {
@@ -42,39 +42,71 @@ func schemaChanges(ctx context.Context, d dialect, texts func(context.Context, s
 	if err != nil {
 		return nil, err
 	}
-	are, err := texts(ctx, d.uniqueKeys)
+	made, err := makeSchema(ctx)
 	if err != nil {
 		return nil, err
 	}
-	must, err := madeKeys(ctx)
-	for _, key := range must {
-		if !slices.Contains(are, key) {
+	keys, err := texts(ctx, d.uniqueKeys)
+	if err != nil {
+		return nil, err
+	}
+	for _, key := range made.uniqueKeys {
+		if !slices.Contains(keys, key) {
 			changes = append(changes, "nothing keeps "+key+" unique")
+		}
+	}
+	if d.altered != "" {
+		altered, err := texts(ctx, d.altered)
+		return append(changes, altered...), err
+	}
+	tables, err := texts(ctx, d.definitions)
+	for _, table := range made.tables {
+		if !slices.ContainsFunc(tables, func(t string) bool { return plainDefinition(t) == plainDefinition(table) }) {
+			name, _, _ := strings.Cut(table, "\n")
+			changes = append(changes, "the table "+name+" is not as Bursar makes it")
 		}
 	}
 	return changes, err
 }
 
-// madeKeys lists the unique keys that the migrations make, from an empty database of their own.
-func madeKeys(ctx context.Context) (keys []string, err error) {
+// plainDefinition leaves out comments and how a definition is set.
+func plainDefinition(sql string) string {
+	var plain []string
+	for line := range strings.Lines(sql) {
+		code, _, _ := strings.Cut(line, "--")
+		plain = append(plain, strings.Fields(code)...)
+	}
+	return strings.Join(plain, " ")
+}
+
+// madeSchema is what the migrations make on SQLite: the unique keys, and the tables with their definitions.
+type madeSchema struct{ uniqueKeys, tables []string }
+
+// makeSchema makes it in an empty database of its own.
+func makeSchema(ctx context.Context) (made madeSchema, err error) {
 	pool, err := sql.Open("sqlite", ":memory:")
 	if err != nil {
-		return nil, err
+		return made, err
 	}
 	defer func() { err = errors.Join(err, pool.Close()) }()
 	conn, err := pool.Conn(ctx)
 	if err != nil {
-		return nil, err
+		return made, err
 	}
 	defer func() { err = errors.Join(err, conn.Close()) }()
 	if err := migrate(ctx, conn, sqliteDialect); err != nil {
-		return nil, fmt.Errorf("make a schema to compare with: %w", err)
+		return made, fmt.Errorf("make a schema to compare with: %w", err)
 	}
-	rows, err := conn.QueryContext(ctx, uniqueKeysSQLite)
-	if err != nil {
-		return nil, err
+	for query, list := range map[string]*[]string{uniqueKeysSQLite: &made.uniqueKeys, definitionsSQLite: &made.tables} {
+		rows, err := conn.QueryContext(ctx, query)
+		if err == nil {
+			err = eachRow(rows, collect(list, itself))
+		}
+		if err != nil {
+			return made, err
+		}
 	}
-	return keys, eachRow(rows, collect(&keys, itself))
+	return made, nil
 }
 
 // CheckTriggers fails with [SchemaError] if a trigger or its like could undo what is written.

@@ -50,7 +50,7 @@ var sqliteDialect = dialect{
 	},
 	unsound:    `SELECT integrity_check FROM pragma_integrity_check WHERE integrity_check <> 'ok'`,
 	selfActing: selfActingSQLite,
-	uniqueKeys: uniqueKeysSQLite,
+	uniqueKeys: uniqueKeysSQLite, definitions: definitionsSQLite,
 	// A context that can end costs a goroutine per statement, more than a read by key does.
 	shortRead: func(ctx context.Context) (context.Context, context.CancelFunc) {
 		return context.WithoutCancel(ctx), func() {}

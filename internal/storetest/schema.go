@@ -11,7 +11,7 @@ import (
 	"bursar/internal/store"
 )
 
-// testSchemaIsOurs has a trigger put into the database, and then a key that is not unique any more.
+// testSchemaIsOurs has a trigger put into the database, then tables altered, and then a key that is not unique any more.
 func testSchemaIsOurs(_ *testing.T, b *bench) {
 	byHand := b.engine.Hands(b.T, b.db)
 	lease := func() error {
@@ -52,6 +52,13 @@ func testSchemaIsOurs(_ *testing.T, b *bench) {
 	b.must(errors.Join(lease(), repair(), check()))
 	if found := audited(); found != "" {
 		b.Errorf("the audit finds %s, and the trigger is gone", found)
+	}
+	for _, a := range b.engine.Alterations {
+		byHand(a.Change)
+		want(a.Said, repair, check)
+		b.must(lease())
+		byHand(a.Undo)
+		b.must(errors.Join(repair(), check()))
 	}
 	byHand(`DROP INDEX bank_accounts_current`)
 	want("nothing keeps bank_accounts (seller_id) in part unique", repair, check)
