@@ -41,7 +41,10 @@ func (s *Service) ResetUser(ctx context.Context, r Reset) error {
 	by := decision.By{Operator: r.Operator, Note: AccessNote(r.Role, false, "The account was reset.")}
 	user := User{ID: r.UserID, Email: r.Email, Role: r.Role, PasswordHash: hash}
 	err = s.o.Store.InTx(ctx, func(tx Tx) error {
-		if _, err := userToChange(ctx, tx, user.ID); err != nil && !errors.Is(err, ErrTampered) {
+		switch was, _, err := tx.UserForUpdate(ctx, user.ID); {
+		case err == nil && was.Deleted():
+			return errDeleted
+		case err != nil && !errors.Is(err, ErrTampered):
 			return err
 		}
 		if err := tx.ResetUser(ctx, user); err != nil {

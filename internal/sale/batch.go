@@ -54,17 +54,18 @@ func (s *Service) recordGroup(ctx context.Context, group []NewSale) ([]error, er
 	var refused []error
 	err := s.o.Store.InTx(ctx, func(tx Tx) error {
 		refused = slices.Clone(invalid)
-		added := make([]bool, len(group))
+		added, ids := make([]bool, len(group)), make(map[string]bool, len(group))
 		for _, i := range bySale {
 			if refused[i] != nil {
 				continue
 			}
 			var err error
-			if _, added[i], err = insert(ctx, tx, drafts[i]); isRefusal(err) {
+			if _, added[i], err = insert(ctx, tx, drafts[i], ids); isRefusal(err) {
 				refused[i] = err
 			} else if err != nil {
 				return err
 			}
+			ids[group[i].ID] = ids[group[i].ID] || added[i]
 		}
 		for _, i := range bySeller {
 			if !added[i] {

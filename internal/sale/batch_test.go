@@ -32,6 +32,21 @@ func TestRecordAll_Refused(t *testing.T) {
 	s.wantBalance(1000, 0, 1000)
 }
 
+// TestRecordAll_Repeated has sales of one id in one group, which are appended to no journal yet, and one of an earlier group.
+func TestRecordAll_Repeated(t *testing.T) {
+	s := openShop(t)
+	one, two := sale.NewSale{ID: "order-1", Seller: "usr_seller", Amount: 100}, sale.NewSale{ID: "order-2", Seller: "usr_seller", Amount: 200}
+	other := one
+	other.Amount++
+	for _, group := range [][]sale.NewSale{{one, one, other}, {two, one, other}} {
+		refused, err := s.sales.RecordAll(t.Context(), group)
+		if want := []error{nil, nil, sale.ErrConflict}; err != nil || !slices.EqualFunc(refused, want, errors.Is) {
+			t.Errorf("refused are %v, %v; want %v", refused, err, want)
+		}
+	}
+	s.wantBalance(300, 0, 300)
+}
+
 // closing is a store that refuses an entry at the end of a first transaction, and is closed then.
 type closing struct {
 	sale.Store

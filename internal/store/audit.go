@@ -342,7 +342,7 @@ func (a *auditor) sound(query string) ledger.Finding {
 
 // schema looks for what makes rows other than Bursar writes them.
 func (a *auditor) schema(d dialect) ledger.Finding {
-	f := ledger.Finding{Name: "schema-is-ours", Promise: "No trigger, rule or row level security changes or hides rows, no table was altered to do so, and each key that has to be unique is."}
+	f := ledger.Finding{Name: "schema-is-ours", Promise: "No trigger, rule or row level security changes or hides rows, no table was changed to do so, and each key that has to be unique is."}
 	changes, err := schemaChanges(a.ctx, d, func(_ context.Context, query string) (list []string, _ error) {
 		a.all(query, collect(&list, itself))
 		return list, a.err

@@ -41,9 +41,9 @@ type dialect struct {
 	// selfActing finds what changes or hides rows by itself, and uniqueKeys lists the keys that are unique, each as a table with
 	// its columns: each row names one in one text column.
 	selfActing, uniqueKeys string
-	// altered finds what else of the tables is not as the migrations make it, and definitions lists each table with the statement that
+	// changed finds what else of the tables is not as the migrations make it, and definitions lists each table with the statement that
 	// made it, where the engine keeps that: each row is one text column. One of the two is "".
-	altered, definitions string
+	changed, definitions string
 	// shortRead fits the context of a read by key to the driver. The function ends the read.
 	shortRead func(context.Context) (context.Context, context.CancelFunc)
 	// lost says that a statement failed because its connection was gone.

@@ -19,9 +19,9 @@ var selfActingPostgres = `SELECT 'the trigger ' || t.tgname || ' on ' || c.relna
 		WHERE w.ev_enabled <> 'D' AND` + ownTable() + `
 	UNION ALL SELECT 'the row level security of ' || c.relname FROM pg_class c WHERE row_security_active(c.oid) AND` + ownTable()
 
-// alteredPostgres finds tables that add their rows to Bursar's, and functions that act where a row is written. Those that Bursar's own
+// changedPostgres finds tables that add their rows to Bursar's, and functions that act where a row is written. Those that Bursar's own
 // checks, defaults and indexes call are PostgreSQL's, and immutable.
-var alteredPostgres = `SELECT 'the table ' || i.inhrelid::regclass || ', which inherits from ' || c.relname || ', is not Bursar''s'
+var changedPostgres = `SELECT 'the table ' || i.inhrelid::regclass || ', which inherits from ' || c.relname || ', is not Bursar''s'
 		FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhparent WHERE` + ownTable() + `
 	UNION ALL SELECT 'the check ' || k.conname || ' on ' || c.relname || ' calls a function' FROM pg_constraint k JOIN pg_class c ON c.oid = k.conrelid
 		WHERE k.contype = 'c' AND ` + callsFunction(`pg_constraint`, `k.oid`, `k.conbin`) + ` AND` + ownTable() + `
@@ -30,7 +30,7 @@ var alteredPostgres = `SELECT 'the table ' || i.inhrelid::regclass || ', which i
 	UNION ALL SELECT 'the index ' || x.indexrelid::regclass || ' on ' || c.relname || ' calls a function' FROM pg_index x JOIN pg_class c ON c.oid = x.indrelid
 		WHERE ` + callsFunction(`pg_class`, `x.indexrelid`, `NULL::text`) + ` AND` + ownTable()
 
-// callsFunction is a condition that an object of a catalog calls a function or an operator that somebody made, or one of PostgreSQL's that is
+// callsFunction is a condition that an object of a catalog calls a function or an operator that is not PostgreSQL's, or one that is
 // not immutable, such as those that run a statement. An index can't call those.
 func callsFunction(catalog, object, expression string) string {
 	return `(EXISTS (SELECT 1 FROM pg_depend d WHERE d.classid = '` + catalog + `'::regclass AND d.objid = ` + object + `

@@ -55,9 +55,9 @@ func schemaChanges(ctx context.Context, d dialect, texts func(context.Context, s
 			changes = append(changes, "nothing keeps "+key+" unique")
 		}
 	}
-	if d.altered != "" {
-		altered, err := texts(ctx, d.altered)
-		return append(changes, altered...), err
+	if d.changed != "" {
+		more, err := texts(ctx, d.changed)
+		return append(changes, more...), err
 	}
 	tables, err := texts(ctx, d.definitions)
 	for _, table := range made.tables {

@@ -35,10 +35,10 @@ func TestSQLite(t *testing.T) {
 	engine := storetest.Engine{
 		Trigger:   `CREATE TRIGGER undoing AFTER UPDATE ON payouts BEGIN SELECT 1; END`,
 		NoTrigger: `DROP TRIGGER undoing`,
-		Alterations: []storetest.Alteration{{
-			`PRAGMA writable_schema = 1; UPDATE sqlite_master SET sql = REPLACE(sql, 'TEXT PRIMARY KEY', 'TEXT PRIMARY KEY ON CONFLICT REPLACE') WHERE name = 'payouts'`,
-			`PRAGMA writable_schema = 1; UPDATE sqlite_master SET sql = REPLACE(sql, ' ON CONFLICT REPLACE', '') WHERE name = 'payouts'`,
-			"the table payouts is not as Bursar makes it",
+		SchemaChanges: []storetest.SchemaChange{{
+			Change: `PRAGMA writable_schema = 1; UPDATE sqlite_master SET sql = REPLACE(sql, 'TEXT PRIMARY KEY', 'TEXT PRIMARY KEY ON CONFLICT REPLACE') WHERE name = 'payouts'`,
+			Undo:   `PRAGMA writable_schema = 1; UPDATE sqlite_master SET sql = REPLACE(sql, ' ON CONFLICT REPLACE', '') WHERE name = 'payouts'`,
+			Said:   "the table payouts is not as Bursar makes it",
 		}},
 		Open: func(t *testing.T) *store.DB {
 			t.Helper()
@@ -104,21 +104,21 @@ func TestPostgres(t *testing.T) {
 		Trigger: `CREATE FUNCTION nothing() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END';
 			CREATE TRIGGER undoing AFTER UPDATE ON payouts FOR EACH ROW EXECUTE FUNCTION nothing()`,
 		NoTrigger: `DROP TRIGGER undoing ON payouts`,
-		Alterations: []storetest.Alteration{
+		SchemaChanges: []storetest.SchemaChange{
 			{
-				`CREATE FUNCTION sly(BIGINT) RETURNS BOOLEAN LANGUAGE sql IMMUTABLE AS 'SELECT TRUE'; ALTER TABLE payouts ADD CONSTRAINT sly CHECK (sly(amount))`,
-				`ALTER TABLE payouts DROP CONSTRAINT sly`, "the check sly on payouts calls a function",
+				Change: `CREATE FUNCTION sly(BIGINT) RETURNS BOOLEAN LANGUAGE sql IMMUTABLE AS 'SELECT TRUE'; ALTER TABLE payouts ADD CONSTRAINT sly CHECK (sly(amount))`,
+				Undo:   `ALTER TABLE payouts DROP CONSTRAINT sly`, Said: "the check sly on payouts calls a function",
 			},
 			{
-				`ALTER TABLE payouts ADD CONSTRAINT sly CHECK (query_to_xml('SELECT 1', FALSE, FALSE, '') IS NOT NULL)`,
-				`ALTER TABLE payouts DROP CONSTRAINT sly`, "the check sly on payouts calls a function",
+				Change: `ALTER TABLE payouts ADD CONSTRAINT sly CHECK (query_to_xml('SELECT 1', FALSE, TRUE, '') IS NOT NULL)`,
+				Undo:   `ALTER TABLE payouts DROP CONSTRAINT sly`, Said: "the check sly on payouts calls a function",
 			},
 			{
-				`ALTER TABLE payouts ALTER COLUMN notes SET DEFAULT clock_timestamp()::text`, `ALTER TABLE payouts ALTER COLUMN notes DROP DEFAULT`,
-				"a default of payouts calls a function",
+				Change: `ALTER TABLE payouts ALTER COLUMN notes SET DEFAULT clock_timestamp()::text`,
+				Undo:   `ALTER TABLE payouts ALTER COLUMN notes DROP DEFAULT`, Said: "a default of payouts calls a function",
 			},
-			{`CREATE INDEX slow ON payouts (sly(amount))`, `DROP INDEX slow`, "the index slow on payouts calls a function"},
-			{`CREATE TABLE more () INHERITS (payouts)`, `DROP TABLE more`, "the table more, which inherits from payouts, is not Bursar's"},
+			{Change: `CREATE INDEX slow ON payouts (sly(amount))`, Undo: `DROP INDEX slow`, Said: "the index slow on payouts calls a function"},
+			{Change: `CREATE TABLE more () INHERITS (payouts)`, Undo: `DROP TABLE more`, Said: "the table more, which inherits from payouts, is not Bursar's"},
 		},
 		Open: func(t *testing.T) *store.DB {
 			t.Helper()

@@ -11,7 +11,7 @@ import (
 	"bursar/internal/store"
 )
 
-// testSchemaIsOurs has a trigger put into the database, then tables altered, and then a key that is not unique any more.
+// testSchemaIsOurs has a trigger put into the database, then other changes, and then a key that is not unique any more.
 func testSchemaIsOurs(_ *testing.T, b *bench) {
 	byHand := b.engine.Hands(b.T, b.db)
 	lease := func() error {
@@ -53,7 +53,7 @@ func testSchemaIsOurs(_ *testing.T, b *bench) {
 	if found := audited(); found != "" {
 		b.Errorf("the audit finds %s, and the trigger is gone", found)
 	}
-	for _, a := range b.engine.Alterations {
+	for _, a := range b.engine.SchemaChanges {
 		byHand(a.Change)
 		want(a.Said, repair, check)
 		b.must(lease())

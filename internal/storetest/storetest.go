@@ -32,16 +32,16 @@ type Engine struct {
 	Hands func(t *testing.T, db *store.DB) func(statement string)
 	// Trigger makes the trigger undoing on the table payouts, and NoTrigger drops it.
 	Trigger, NoTrigger string
-	// Alterations are other changes of the schema.
-	Alterations []Alteration
+	// SchemaChanges are other changes of the schema.
+	SchemaChanges []SchemaChange
 	// Rows reads the rows of a query, each as one text.
 	Rows func(t *testing.T, db *store.DB, query string) []string
 	// Columns lists the columns of a table, and whether each is a number.
 	Columns func(t *testing.T, db *store.DB, table string) []Column
 }
 
-// Alteration is a change of the schema, how to undo it, and what is said of it.
-type Alteration struct{ Change, Undo, Said string }
+// SchemaChange is a change of the schema, how to undo it, and what is said of it.
+type SchemaChange struct{ Change, Undo, Said string }
 
 // Column is a column of a table.
 type Column struct {
