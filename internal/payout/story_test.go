@@ -1,8 +1,10 @@
 package payout_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -818,8 +820,12 @@ func TestPoll_PaidTransferForgotten_EndsAfterReturnPeriod(t *testing.T) {
 
 // The gateway forgets a transfer that it had paid only before the last check of it. Nobody looks again, so it is written down at once.
 func TestPoll_PaidTransferForgottenLast_RecordsDiscrepancy(t *testing.T) {
+	var log bytes.Buffer
 	checked := func(forgottenAt time.Time) (payout.Payout, time.Time) {
 		s := newSubmittedStory(t)
+		s.logger = slog.New(slog.NewTextHandler(&log, nil))
+		s.payouts = s.newPayouts(t)
+		s.reconcileStartup()
 		s.gateway.transfers[string(s.id)].advance(1)
 		s.later(time.Hour)
 		for last := s.wantState(payout.Completed).DueAt; ; {
@@ -836,6 +842,9 @@ func TestPoll_PaidTransferForgottenLast_RecordsDiscrepancy(t *testing.T) {
 	forgotten, _ := checked(last)
 	if known.Discrepancy != "" || !strings.Contains(forgotten.Discrepancy, forgotten.GatewayID) {
 		t.Errorf("discrepancy %q; and %q where it was forgotten before the last check", known.Discrepancy, forgotten.Discrepancy)
+	}
+	if strings.Count(log.String(), "payout discrepancy found") != 1 || !strings.Contains(log.String(), string(forgotten.ID)) {
+		t.Errorf("logged was %s", log.String())
 	}
 }
 
