@@ -24,6 +24,8 @@ type falsehood struct {
 	fits func(m *market, w *withdrawal) bool
 	// moves says that money moves, so that it can't be corrected again.
 	moves bool
+	// keepsFee says that the line returns what the payout sent, and not the gateway's fee.
+	keepsFee bool
 }
 
 // nightsRead is after how long the lines of a payout that ended have surely been read: a line that was never read is not found to have
@@ -40,17 +42,19 @@ func falsehoods() []falsehood {
 		return kindOf(w.state) == calledOff && len(m.gateways.transfers(w.last.ID)) == 0
 	}
 	return []falsehood{
-		{reconcile.PayoutWithoutLine, sandbox.StatementChange{Change: "drop"}, completed, false},
-		{reconcile.ReturnWithoutLine, sandbox.StatementChange{Change: "drop"}, returned, false},
-		{reconcile.AmountDiffers, sandbox.StatementChange{Change: "alter", Debit: &seven}, completed, false},
-		{reconcile.FeeDiffers, sandbox.StatementChange{Change: "alter", Fees: &seven}, completed, false},
-		{reconcile.CurrencyDiffers, sandbox.StatementChange{Change: "alter", Currency: &dollars}, completed, false},
-		{reconcile.PaidTwice, sandbox.StatementChange{Change: "double"}, completed, true},
-		{reconcile.ReturnedAtGateway, sandbox.StatementChange{Change: "add", Credit: &seven, Entity: &reversal}, completed, true},
-		{reconcile.RefundedButPaid, sandbox.StatementChange{Change: "add", Debit: &seven, Entity: &paid}, neverMade, true},
-		{reconcile.LineWithoutPayout, sandbox.StatementChange{Change: "add", Debit: &seven, Entity: &paid}, nil, true},
-		{reconcile.UnexplainedDebit, sandbox.StatementChange{Change: "add", Debit: &seven, Entity: &adjustment}, nil, true},
-		{reconcile.LineBeforeOrder, sandbox.StatementChange{Change: "add", Debit: &seven, Entity: &paid}, waits, true},
+		{kind: reconcile.PayoutWithoutLine, change: sandbox.StatementChange{Change: "drop"}, fits: completed},
+		{kind: reconcile.ReturnWithoutLine, change: sandbox.StatementChange{Change: "drop"}, fits: returned},
+		{kind: reconcile.AmountDiffers, change: sandbox.StatementChange{Change: "alter", Debit: &seven}, fits: completed},
+		{kind: reconcile.FeeDiffers, change: sandbox.StatementChange{Change: "alter", Fees: &seven}, fits: completed},
+		{kind: reconcile.CurrencyDiffers, change: sandbox.StatementChange{Change: "alter", Currency: &dollars}, fits: completed},
+		{kind: reconcile.PaidTwice, change: sandbox.StatementChange{Change: "double"}, fits: completed, moves: true},
+		{kind: reconcile.ReturnedAtGateway, change: sandbox.StatementChange{Change: "add", Credit: &seven, Entity: &reversal}, fits: completed, moves: true},
+		{kind: reconcile.RefundedButPaid, change: sandbox.StatementChange{Change: "add", Debit: &seven, Entity: &paid}, fits: neverMade, moves: true},
+		{kind: reconcile.LineWithoutPayout, change: sandbox.StatementChange{Change: "add", Debit: &seven, Entity: &paid}, moves: true},
+		{kind: reconcile.LineWithoutPayout, change: sandbox.StatementChange{Change: "add", Credit: &seven, Entity: &reversal}, moves: true},
+		{kind: reconcile.UnexplainedDebit, change: sandbox.StatementChange{Change: "add", Debit: &seven, Entity: &adjustment}, moves: true},
+		{kind: reconcile.LineBeforeOrder, change: sandbox.StatementChange{Change: "add", Debit: &seven, Entity: &paid}, fits: waits, moves: true},
+		{kind: reconcile.FeeDiffers, change: sandbox.StatementChange{Change: "alter"}, fits: returned, keepsFee: true},
 	}
 }
 
@@ -120,13 +124,18 @@ func (m *market) misstateOnceMore(on *instance, planted []falsehood) {
 	m.reconcileAgain(on)
 }
 
-// checkGap leaves the last line of a day out of the statement, and wants the day that follows to be found to begin with another balance until the line is back.
+// checkGap leaves the last line of a day out of the statement, and wants the day that follows to be found to begin with another balance until the line is back,
+// whether it is compared alone or with the day before.
 func (m *market) checkGap(on *instance) {
-	next := m.dropLastOfDay()
-	if next == "" || m.violation != nil {
+	from, to := m.dropLastOfDay()
+	if to.IsZero() || m.violation != nil {
 		return
 	}
+	next := to.Format(time.DateOnly)
 	isGap := func(d reconcile.Difference) bool { return d.Kind == reconcile.StatementHasGap && d.Subject == next }
+	m.reconcileDays(on, on.reconciling, reconcile.Period{From: from, To: to})
+	alone := m.reconcileDays(on, on.reconciling, reconcile.Period{From: to, To: to.AddDate(0, 0, 1)})
+	m.assert(misstatementsFound, slices.ContainsFunc(alone, isGap), "", "the last line of a day is not listed, and %s, compared alone, is not found to begin with another balance", next)
 	m.assert(misstatementsFound, slices.ContainsFunc(m.reconcileAgain(on), isGap), "", "the last line of a day is not listed, and it is not found that the statement of %s begins with another balance", next)
 	m.pass(m.now + 2*tickEvery) // the service compares what is open again meanwhile, and does not read that day's statement
 	m.compareOthers(on)
@@ -184,28 +193,26 @@ func (g *gateway) lines(from, to time.Time) (lines []razorpayx.Transaction) {
 	}
 }
 
-// dropLastOfDay leaves the last line of a day out of the main gateway's statement, and returns the next day that has lines, which then begins with a balance that
-// no line leads to. It returns "" where there are no two such days.
-func (m *market) dropLastOfDay() string {
+// dropLastOfDay leaves the last line of a day out of the main gateway's statement, and returns when that day begins, and the next day that has lines, which then
+// begins with a balance that no line leads to. It returns none where there are no two such days.
+func (m *market) dropLastOfDay() (of, next time.Time) {
 	to := midnight(m.clock())
 	lines := m.gateways.main().lines(to.Add(-10*24*time.Hour), to)
-	day := func(t razorpayx.Transaction) string {
-		return time.Unix(t.CreatedAt, 0).In(indianTime).Format(time.DateOnly)
-	}
+	day := func(t razorpayx.Transaction) time.Time { return midnight(time.Unix(t.CreatedAt, 0)) }
 	slices.SortFunc(lines, func(a, b razorpayx.Transaction) int {
 		return cmp.Or(cmp.Compare(a.CreatedAt, b.CreatedAt), cmp.Compare(a.ID, b.ID))
 	})
 	for i := 2; i < len(lines); i++ {
 		last, next := lines[i-1], lines[i]
-		if day(last) == day(next) || day(lines[i-2]) != day(last) || lines[i-2].CreatedAt == last.CreatedAt || last.Source.Entity != "bank_transfer" && last.Source.Entity != "payout" {
+		if day(last).Equal(day(next)) || !day(lines[i-2]).Equal(day(last)) || lines[i-2].CreatedAt == last.CreatedAt || last.Source.Entity != "bank_transfer" && last.Source.Entity != "payout" {
 			continue
 		}
 		if err := m.gateways.main().ask(http.MethodPost, "/control/statement", sandbox.StatementChange{Change: "drop", Line: last.ID}, nil); err != nil {
 			m.broken(datastoreReadable, "", err.Error())
 		}
-		return day(next)
+		return day(last), day(next)
 	}
-	return ""
+	return of, next
 }
 
 // checkRereading has the statement tell otherwise of a payout that was paid lately, after its line was read, and wants the nights that
@@ -257,6 +264,10 @@ func (m *market) misstate() (planted []falsehood) {
 				continue
 			}
 			f.change.Line, used[ids[at]] = string(ids[at]), true
+			if f.keepsFee {
+				net := int64(m.model.payouts[ids[at]].last.Net())
+				f.change.Credit = &net
+			}
 		}
 		var line struct {
 			ID     string              `json:"id"`
@@ -268,7 +279,7 @@ func (m *market) misstate() (planted []falsehood) {
 		if f.fits == nil {
 			f.change.Line = line.ID
 		}
-		if f.kind == reconcile.LineWithoutPayout { // it is about what the line names
+		if f.kind == reconcile.LineWithoutPayout && f.change.Debit != nil { // it is about what the line names; a reversal names nothing
 			f.change.Line = line.Source.ID
 		}
 		planted = append(planted, f)
@@ -318,12 +329,15 @@ func (m *market) compareOthers(on *instance) {
 
 // reconcileBy reads a gateway's statement again, and compares it with the ledger.
 func (m *market) reconcileBy(on *instance, reconciling *reconcile.Service) []reconcile.Difference {
+	to := midnight(m.clock())
+	return m.reconcileDays(on, reconciling, reconcile.Period{From: to.Add(-finalCheckAfter), To: to})
+}
+
+// reconcileDays reads the statement of some days again.
+func (m *market) reconcileDays(on *instance, reconciling *reconcile.Service, days reconcile.Period) []reconcile.Difference {
 	var r reconcile.Result
 	err := errLost
-	m.work(on, 0, "reconcile", func() {
-		to := midnight(m.clock())
-		r, err = reconciling.Reconcile(m.ctx, reconcile.Period{From: to.Add(-finalCheckAfter), To: to}, true)
-	})
+	m.work(on, 0, "reconcile", func() { r, err = reconciling.Reconcile(m.ctx, days, true) })
 	m.pass(m.now + time.Hour)
 	m.assert(misstatementsFound, err == nil, "", "reconcile: %v", err)
 	m.assert(misstatementsFound, r.Sums.Rest() == 0, "", "nothing accounts for %d: %+v", r.Sums.Rest(), r.Sums)
