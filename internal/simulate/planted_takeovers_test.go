@@ -99,6 +99,16 @@ var takeoverBugs = []planted{
 	{"a difference that was gone stays gone", []edit{
 		{inStore, "gone_at = NULL", "gone_at = differences.gone_at"},
 	}},
+	{"a fee that does not come back is no difference", []edit{
+		{inReconcile, "len(d.credits) == len(d.debits) && d.given != d.taken", "len(d.credits) == len(d.debits) && d.given > d.taken"},
+	}},
+	{"a return that names no payout was put in", []edit{
+		{inReconcile, "case l.ofPayout():\n\t\tc.unmatched", "case l.Credit > 0:\n\t\tsums.PutIn += l.Credit\n\tcase l.ofPayout():\n\t\tc.unmatched"},
+		{inReconcile, "case l.Credit > 0:\n\t\tsums.PutIn += l.Credit\n\tcase l.Kind == gateway.LineVerification", "case l.Kind == gateway.LineVerification"},
+	}},
+	{"a day that is compared alone begins with any balance", []edit{
+		{inReconcile, "for _, d := range slices.Backward(days) {\n\t\tif !d.To.Equal(end)", "for _, d := range days {\n\t\tif !d.To.Equal(end)"},
+	}},
 	{"a difference is resolved that no admin saw", []edit{
 		{inStore, "SET resolved_at = $3 WHERE id = $1 AND detail = $2 AND gone_at IS NULL", "SET resolved_at = $3 WHERE id = $1 AND detail <> $2 || '?' AND gone_at IS NULL"},
 	}},
