@@ -795,6 +795,7 @@ func TestPeriods(t *testing.T) {
 		{"2026-11-03", "2026-11-02", "from"},
 		{"2016-10-26", "", "from"},
 		{"0001-01-01", "", "from"},
+		{"1999-12-31", "1999-12-31", "from"},
 	} {
 		_, err := w.service.Period(tt.from, tt.to)
 		if f := fault.From(err); f == nil || f.Details[tt.field] == "" {
