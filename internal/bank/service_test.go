@@ -371,6 +371,31 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
+// unsealing has keys that can't be had.
+type unsealing struct{ plainEncrypter }
+
+var errKeys = errors.New("the keys can't be had")
+
+func (unsealing) Encrypt(string, string) (string, error) { return "", errKeys }
+
+// TestRegister_NumberNotEncrypted_NotStored registers an account whose number nobody could read again.
+func TestRegister_NumberNotEncrypted_NotStored(t *testing.T) {
+	h := newFixture(t)
+	service, err := bank.New(bank.Options{
+		Store: h.store, Keys: unsealing{}, Mails: h.mailbox, Gateways: h.gateways(), Directory: ifsc.New(),
+		Now: func() time.Time { return h.now }, Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a, err := service.Register(t.Context(), h.ashas()); !errors.Is(err, errKeys) {
+		t.Errorf("registered was %+v, %v", a, err)
+	}
+	if a, err := h.service.Account(t.Context(), h.ashas().Seller); !errors.Is(err, bank.ErrNone) {
+		t.Errorf("stored is %+v, %v", a, err)
+	}
+}
+
 func TestManualVerification(t *testing.T) {
 	h := newFixture(t)
 	var err error

@@ -774,6 +774,9 @@ func TestResolveUnmatchedTransfer_Once(t *testing.T) {
 	}
 	s.wantViolated()
 	s.wantDecisions("paper:pout_9", decision.ResolveUnmatchedTransfer)
+	if n := strings.Count(log.String(), `msg="unmatched transfer found"`); n != 1 {
+		t.Errorf("the log has %d transfers that were found: %s", n, log.String())
+	}
 	if n := strings.Count(log.String(), `msg="admin decided"`); n != 1 || !strings.Contains(log.String(), "subject=paper:pout_9") {
 		t.Errorf("the log has %d decisions: %s", n, log.String())
 	}
