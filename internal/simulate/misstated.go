@@ -74,6 +74,7 @@ func (m *market) checkMisstatements() {
 	m.pass(m.now + 36*time.Hour) // until the day of what moved is over
 	found := m.reconcileAgain(on)
 	m.compareOthers(on)
+	m.compareEarlier(on)
 	changed := 0
 	for _, d := range found {
 		changed += btoi(d.Kind == reconcile.LineChanged && d.Open())
@@ -324,6 +325,19 @@ func (m *market) compareOthers(on *instance) {
 			isOpen := slices.ContainsFunc(after, func(o reconcile.Difference) bool { return o.ID == d.ID })
 			m.assert(misstatementsFound, d.Gateway != m.gateways.main().name || isOpen, d.Subject, "the statement of %s tells falsely of %q (%s), and that is not open any more once the statement of %s was compared", d.Gateway, d.Subject, d.Kind, g.name)
 		}
+	}
+}
+
+// compareEarlier compares a day before there were payouts. What is open of later ones can't be judged by its lines, and must stay so.
+func (m *market) compareEarlier(on *instance) {
+	before, err := on.reconciling.Open(m.ctx, 10_000)
+	to := midnight(m.start).AddDate(0, 0, -1)
+	m.reconcileDays(on, on.reconciling, reconcile.Period{From: to.AddDate(0, 0, -1), To: to})
+	after, err2 := on.reconciling.Open(m.ctx, 10_000)
+	m.assert(misstatementsFound, m.violation != nil || err == nil && err2 == nil, "", "the open differences: %v, %v", err, err2)
+	for _, d := range before {
+		isOpen := slices.ContainsFunc(after, func(o reconcile.Difference) bool { return o.ID == d.ID })
+		m.assert(misstatementsFound, m.violation != nil || isOpen, d.Subject, "that %q is %s is not open any more once an earlier day was compared", d.Subject, d.Kind)
 	}
 }
 

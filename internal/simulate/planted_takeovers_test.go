@@ -109,6 +109,15 @@ var takeoverBugs = []planted{
 	{"a day that is compared alone begins with any balance", []edit{
 		{inReconcile, "for _, d := range slices.Backward(days) {\n\t\tif !d.To.Equal(end)", "for _, d := range days {\n\t\tif !d.To.Equal(end)"},
 	}},
+	{"a difference that can't be judged is gone", []edit{
+		{inReconcile, "if !judged {\n\t\t\tr.leave", "if !judged && len(found) > 0 {\n\t\t\tr.leave"},
+	}},
+	{"a verification of which nothing was answered begins again", []edit{
+		{inBank, "v = gateway.Verification{ID: seen.VerificationID, Outcome: gateway.OutcomeFault, NameScore: noScore}", "v = gateway.Verification{Outcome: gateway.OutcomeFault, NameScore: noScore}"},
+	}},
+	{"the audit misses no event", []edit{
+		{inStore, "GROUP BY j.owner, j.number, j.subject, j.type HAVING COUNT(f.owner) <> 1", "GROUP BY j.owner, j.number, j.subject, j.type HAVING COUNT(f.owner) > 1"},
+	}},
 	{"a difference is resolved that no admin saw", []edit{
 		{inStore, "SET resolved_at = $3 WHERE id = $1 AND detail = $2 AND gone_at IS NULL", "SET resolved_at = $3 WHERE id = $1 AND detail <> $2 || '?' AND gone_at IS NULL"},
 	}},

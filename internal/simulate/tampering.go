@@ -34,7 +34,7 @@ func (m *market) checkTampering() {
 	t := &tamperer{m: m, on: on, raw: raw, s: s}
 	for _, act := range []func(){
 		t.raiseSale, t.raiseBalance, t.raisePayout, t.forgeEntry, t.dropEntry, t.hideSale, t.redirectAccount, t.raisePayoutUnderWay, t.hidePause, t.rewindPayout,
-		t.dropRefund, t.raiseEarnings, t.rescheduleSale, t.repeatRefund,
+		t.dropRefund, t.raiseEarnings, t.rescheduleSale, t.repeatRefund, t.dropEvent,
 	} {
 		if m.violation == nil {
 			act()
@@ -403,6 +403,21 @@ func (t *tamperer) insert(table string, rows []map[string]any) {
 		}
 		t.do(`INSERT INTO `+table+` (`+strings.Join(columns, ", ")+`) VALUES (`+strings.TrimSuffix(strings.Repeat("?, ", len(columns)), ", ")+`)`, values...)
 	}
+}
+
+// dropEvent takes the newest event out of the feed, as if the service had never queued it.
+func (t *tamperer) dropEvent() {
+	m := t.m
+	t.earn(minimum, time.Hour)
+	m.pass(m.now + time.Minute)
+	const newest = `number = (SELECT MAX(number) FROM events)`
+	rows := t.rows("events", newest)
+	if !m.assert(datastoreReadable, m.violation != nil || len(rows) == 1, t.s.id, "there are %d newest events", len(rows)) || len(rows) == 0 {
+		return
+	}
+	t.do(`DELETE FROM events WHERE ` + newest)
+	t.do(`UPDATE event_feed SET last = last - 1`)
+	t.whileTampered(t.s.id, "events-match-journal", 0, func() { t.insert("events", rows) }, func() { t.do(`UPDATE event_feed SET last = last + 1`) })
 }
 
 // dropEntry deletes an entry of the seller behind a payout's request.

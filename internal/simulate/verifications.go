@@ -106,6 +106,8 @@ func (m *market) checkPursuit(on *instance, before, a bank.Account, age time.Dur
 	} else {
 		m.assert(verificationsFollowed, a.Tries == before.Tries+1 && a.Tries < verifyTries && a.Reason != "", a.Seller,
 			"the gateway could not be asked about bank account %s, which has failed %d times, %d before, and tells %q", a.ID, a.Tries, before.Tries, a.Reason)
+		m.assert(verificationsFollowed, m.current.failed != "" || a.Gateway != before.Gateway || a.VerificationID == before.VerificationID, a.Seller,
+			"nothing was answered about verification %s of bank account %s, and %q is to be asked about", before.VerificationID, a.ID, a.VerificationID)
 		m.assert(verificationsFollowed, m.current.calls > 0, a.Seller, "the verification of bank account %s is said to have failed, and no gateway was asked", a.ID)
 		least = min(10*time.Second<<min(2*max(a.Tries-1, 0), 20), longestRetry)
 		most = least
