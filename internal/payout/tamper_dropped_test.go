@@ -178,3 +178,25 @@ func (s *story) wantNotSent(p payout.Payout) {
 		s.Errorf("the payout is %s, and says %q", is.State, is.Discrepancy)
 	}
 }
+
+// TestPause_CutOff_NothingSent takes the pause of all payouts out of the platform's journal, with the totals put back. A checkpoint has it.
+func TestPause_CutOff_NothingSent(t *testing.T) {
+	s := newStory(t)
+	if err := errors.Join(s.payouts.Pause(t.Context(), ada), s.payouts.Resume(t.Context(), ada)); err != nil {
+		t.Fatal(err)
+	}
+	s.keep("journals")
+	if err := s.payouts.Pause(t.Context(), ada); err != nil {
+		t.Fatal(err)
+	}
+	s.place.ByHand(t, `INSERT INTO checkpoint_journals SELECT owner, 1, number, '', hash FROM journals WHERE owner = 'platform'`)
+	s.putBackEnd("platform")
+	s.now = s.now.Add(windowOver)
+	if err := s.payouts.Step(t.Context(), s.id); err == nil || s.gateway.sent != 0 {
+		t.Errorf("the step ended with %v, and %d were sent", err, s.gateway.sent)
+	}
+	s.wantState(payout.Waiting)
+	if _, _, err := s.payouts.Request(t.Context(), payout.Request{Seller: "usr_b", Amount: 100_000}); !errors.Is(err, ledger.ErrTampered) {
+		t.Errorf("a request while nobody can tell whether payouts are paused: %v", err)
+	}
+}

@@ -13,23 +13,28 @@ import (
 )
 
 // Payouts are paused for everyone while those of the platform are frozen. platformHead is where the platform's journal
-// stands, by its row and by its entries: one row, whatever is missing.
-var platformHead = `SELECT COALESCE(newest, 0), COALESCE(number, 0), COALESCE(hash, ''), COALESCE(mac, ''), COALESCE(` +
+// stands, by its row and by its entries, and whether it lacks the newest checkpoint's entry: one row, whatever is missing.
+var platformHead = `SELECT COALESCE(newest, 0), (SELECT COUNT(*) FROM checkpoint_journals c WHERE c.seller_id = 'platform'
+		AND c.checkpoint = (SELECT MAX(m.checkpoint) FROM checkpoint_journals m WHERE m.seller_id = 'platform')
+		AND NOT EXISTS (SELECT 1 FROM entries k WHERE k.owner = c.seller_id AND k.number = c.number AND k.hash = c.hash)), COALESCE(number, 0), COALESCE(hash, ''), COALESCE(mac, ''), COALESCE(` +
 	strings.ReplaceAll(balanceColumns, ", ", ", 0), COALESCE(") + `, 0)
 	FROM (SELECT MAX(number) AS newest FROM entries WHERE owner = 'platform') AS e LEFT JOIN journals ON owner = 'platform'`
 
 // paused reads a row of platformHead. tampered is [ledger.ErrTampered] unless the service wrote what is there.
 func paused(keys ledger.Keys, r *row) (is bool, tampered error) {
 	head := ledger.NewHead(decision.Platform)
-	var newest int64
+	var newest, lacking int64
 	var hash ledger.Hash
-	r.Scan(append([]any{&newest, &head.Number, &hash, &head.MAC}, balanceFields.dest(&head.Balance)...)...)
+	r.Scan(append([]any{&newest, &lacking, &head.Number, &hash, &head.MAC}, balanceFields.dest(&head.Balance)...)...)
 	if head.Number > 0 {
 		head.Hash = hash
 	}
 	err := head.Check(keys)
 	if err == nil && newest != head.Number {
 		err = ledger.ErrTampered.Because(fmt.Errorf("the balance of %s is that after entry %d, and there are entries up to %d", head.Owner, head.Number, newest))
+	}
+	if err == nil && lacking > 0 {
+		err = endCutOff(head.Owner, "the newest checkpoint has an entry")
 	}
 	return head.Frozen, err
 }

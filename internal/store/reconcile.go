@@ -304,15 +304,16 @@ func (s reconcileStore) KeepRun(ctx context.Context, r reconcile.Run) error {
 	})
 }
 
-// LastRuns lists the newest comparisons, the newest first.
+// LastRuns lists the newest comparisons, the newest first, without those whose result can't be read.
 func (s reconcileStore) LastRuns(ctx context.Context, limit int) ([]reconcile.Run, error) {
 	var runs []reconcile.Run
 	err := s.query(ctx, `SELECT id, gateway, starts_at, ends_at, daily, ended_at, result FROM reconciliations ORDER BY ended_at DESC, ends_at DESC LIMIT $1 + 0`, func(row *row) {
 		var r reconcile.Run
 		var result string
 		row.Scan(&r.ID, &r.Gateway, instant{&r.Period.From}, instant{&r.Period.To}, flagged{&r.Daily}, instant{&r.EndedAt}, &result)
-		row.fail(json.Unmarshal([]byte(result), &r.Result))
-		runs = append(runs, r)
+		if json.Unmarshal([]byte(result), &r.Result) == nil { // one that an attacker wrote takes no other away
+			runs = append(runs, r)
+		}
 	}, limit)
 	return runs, err
 }

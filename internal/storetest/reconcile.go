@@ -300,6 +300,10 @@ func testReconcileTurns(_ *testing.T, b *bench) {
 		!got[1].Result.Period.From.Equal(first.Period.From) || !got[1].Daily || got[0].Daily {
 		b.Errorf("the last runs are %+v, %v", got, err)
 	}
+	b.engine.Hands(b.T, b.db)(`UPDATE reconciliations SET result = 'garbage' WHERE id = 'rec_3'`)
+	if got, err := s.LastRuns(b.ctx(), 2); err != nil || len(got) != 1 || got[0].ID != "rec_1" {
+		b.Errorf("the last runs, one of which can't be read, are %+v, %v", got, err)
+	}
 	reconciled := func(why string, want time.Time, at ...gateway.Name) {
 		b.Helper()
 		if got, err := b.db.ReconciledAt(b.ctx(), at); err != nil || !got.Equal(want) {
