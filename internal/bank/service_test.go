@@ -371,18 +371,18 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// unsealing has keys that can't be had.
-type unsealing struct{ plainEncrypter }
+// withoutKeys can't encrypt, because the keys can't be had.
+type withoutKeys struct{ plainEncrypter }
 
 var errKeys = errors.New("the keys can't be had")
 
-func (unsealing) Encrypt(string, string) (string, error) { return "", errKeys }
+func (withoutKeys) Encrypt(string, string) (string, error) { return "", errKeys }
 
 // TestRegister_NumberNotEncrypted_NotStored registers an account whose number nobody could read again.
 func TestRegister_NumberNotEncrypted_NotStored(t *testing.T) {
 	h := newFixture(t)
 	service, err := bank.New(bank.Options{
-		Store: h.store, Keys: unsealing{}, Mails: h.mailbox, Gateways: h.gateways(), Directory: ifsc.New(),
+		Store: h.store, Keys: withoutKeys{}, Mails: h.mailbox, Gateways: h.gateways(), Directory: ifsc.New(),
 		Now: func() time.Time { return h.now }, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {

@@ -102,7 +102,7 @@ var takeoverBugs = []planted{
 	{"a fee that does not come back is no difference", []edit{
 		{inReconcile, "len(d.credits) == len(d.debits) && d.given != d.taken", "len(d.credits) == len(d.debits) && d.given > d.taken"},
 	}},
-	{"a return that names no payout was put in", []edit{
+	{"a return that names no payout counts as money put in", []edit{
 		{inReconcile, "case l.ofPayout():\n\t\tc.unmatched", "case l.Credit > 0:\n\t\tsums.PutIn += l.Credit\n\tcase l.ofPayout():\n\t\tc.unmatched"},
 		{inReconcile, "case l.Credit > 0:\n\t\tsums.PutIn += l.Credit\n\tcase l.Kind == gateway.LineVerification", "case l.Kind == gateway.LineVerification"},
 	}},
@@ -115,7 +115,7 @@ var takeoverBugs = []planted{
 	{"a verification of which nothing was answered begins again", []edit{
 		{inBank, "v = gateway.Verification{ID: seen.VerificationID, Outcome: gateway.OutcomeFault, NameScore: noScore}", "v = gateway.Verification{Outcome: gateway.OutcomeFault, NameScore: noScore}"},
 	}},
-	{"the audit misses no event", []edit{
+	{"an event that is missing is nothing to the audit", []edit{
 		{inStore, "GROUP BY j.owner, j.number, j.subject, j.type HAVING COUNT(f.owner) <> 1", "GROUP BY j.owner, j.number, j.subject, j.type HAVING COUNT(f.owner) > 1"},
 	}},
 	{"a difference is resolved that no admin saw", []edit{

@@ -14,9 +14,8 @@ import (
 
 // Payouts are paused for everyone while those of the platform are frozen. platformHead is where the platform's journal
 // stands, by its row and by its entries, and whether it lacks the newest checkpoint's entry: one row, whatever is missing.
-var platformHead = `SELECT COALESCE(newest, 0), (SELECT COUNT(*) FROM checkpoint_journals c WHERE c.seller_id = 'platform'
-		AND c.checkpoint = (SELECT MAX(m.checkpoint) FROM checkpoint_journals m WHERE m.seller_id = 'platform')
-		AND NOT EXISTS (SELECT 1 FROM entries k WHERE k.owner = c.seller_id AND k.number = c.number AND k.hash = c.hash)), COALESCE(number, 0), COALESCE(hash, ''), COALESCE(mac, ''), COALESCE(` +
+var platformHead = `SELECT COALESCE(newest, 0), (SELECT COUNT(*) FROM checkpoint_journals c WHERE c.seller_id = 'platform' AND ` + lacksCheckpoint + `),
+	COALESCE(number, 0), COALESCE(hash, ''), COALESCE(mac, ''), COALESCE(` +
 	strings.ReplaceAll(balanceColumns, ", ", ", 0), COALESCE(") + `, 0)
 	FROM (SELECT MAX(number) AS newest FROM entries WHERE owner = 'platform') AS e LEFT JOIN journals ON owner = 'platform'`
 

@@ -219,6 +219,10 @@ func (u *unit) checkTails() {
 // corrections are the types of entries that take money from a seller, and of their events, as the index events_of_corrections has them.
 const corrections = `('sale.refunded', 'balance.adjusted')`
 
+// lacksCheckpoint is a condition that c is what the newest checkpoint has of a journal, and that the journal lacks that entry.
+const lacksCheckpoint = `c.checkpoint = (SELECT MAX(m.checkpoint) FROM checkpoint_journals m WHERE m.seller_id = c.seller_id)
+	AND NOT EXISTS (SELECT 1 FROM entries e WHERE e.owner = c.seller_id AND e.number = c.number AND e.hash = c.hash)`
+
 // entriesKnownElsewhere finds what else in the database knows entries that journals of some owners lack: their newest checkpoint, the newest
 // payout that is completed, and the newest event of a refund or an adjustment. An attacker may have cut off the end of a journal, with the
 // totals put back to the entry that is the last then.
@@ -226,9 +230,7 @@ func entriesKnownElsewhere(d dialect, owners []string) (query string, args []any
 	checkpointed, args := d.oneOf(nil, owners)
 	paid, args := d.oneOf(args, owners)
 	corrected, args := d.oneOf(args, owners)
-	return `SELECT c.seller_id, 'a checkpoint has entry ' || c.number FROM checkpoint_journals c WHERE c.seller_id ` + checkpointed + `
-			AND c.checkpoint = (SELECT MAX(m.checkpoint) FROM checkpoint_journals m WHERE m.seller_id = c.seller_id)
-			AND NOT EXISTS (SELECT 1 FROM entries e WHERE e.owner = c.seller_id AND e.number = c.number AND e.hash = c.hash)
+	return `SELECT c.seller_id, 'a checkpoint has entry ' || c.number FROM checkpoint_journals c WHERE c.seller_id ` + checkpointed + ` AND ` + lacksCheckpoint + `
 		UNION ALL SELECT p.seller_id, 'payout ' || p.id || ' is completed' FROM payouts p WHERE p.id IN (
 				SELECT (SELECT q.id FROM payouts q WHERE q.seller_id = j.owner AND q.status = 'completed'
 					ORDER BY q.` + d.historyOrder + ` DESC LIMIT 1) FROM journals j WHERE j.owner ` + paid + `)
