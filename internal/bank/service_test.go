@@ -1,6 +1,7 @@
 package bank_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"log/slog"
@@ -36,6 +37,7 @@ type fixture struct {
 	service *bank.Service
 	router  *gateway.Router
 	gateway *double
+	log     bytes.Buffer
 }
 
 // double is a gateway that gives one answer after another, the last one again and
@@ -168,7 +170,7 @@ func (h *fixture) open() {
 	var err error
 	h.service, err = bank.New(bank.Options{
 		Store: h.store, Keys: h.keys, Mails: h.mailbox, Gateways: h.gateways(), Directory: ifsc.New(), CoolDown: 72 * time.Hour,
-		Now: func() time.Time { return h.now }, Logger: slog.New(slog.DiscardHandler),
+		Now: func() time.Time { return h.now }, Logger: slog.New(slog.NewTextHandler(&h.log, nil)),
 	})
 	if err != nil {
 		h.t.Fatal(err)
@@ -293,6 +295,9 @@ func TestVerification(t *testing.T) {
 	got := h.account()
 	if got.Status != bank.StatusVerified || got.Reason != "" || !got.VerifiedAt.Equal(h.now) || !got.DueAt.IsZero() || got.NameScore != 100 {
 		t.Errorf("verified: %+v", got)
+	}
+	if want := `level=INFO msg="bank account verification ended" bank_account=` + string(a.ID) + " status=verified"; strings.Count(h.log.String(), want) != 1 {
+		t.Errorf("the log is %s; want in it once: %s", h.log.String(), want)
 	}
 	if len(h.gateway.started) != 1 || len(h.gateway.asked) != 2 || len(h.gateway.registered) != 1 {
 		t.Errorf("the gateway was asked too much: %d begun, %d asked, %d registered",

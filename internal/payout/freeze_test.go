@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"reflect"
 	"strings"
 	"sync"
@@ -385,4 +386,41 @@ func TestLiftHold(t *testing.T) {
 		t.Errorf("requested after the hold was lifted: %v", err)
 	}
 	s.wantViolated()
+}
+
+// secondFails is a store whose second transaction fails.
+type secondFails struct {
+	payout.Store
+	begun int
+}
+
+func (f *secondFails) InTx(ctx context.Context, fn func(payout.Tx) error) error {
+	if f.begun++; f.begun == 2 {
+		return errors.New("the disk is full")
+	}
+	return f.Store.InTx(ctx, fn)
+}
+
+// TestStopped_NotRescheduled ends a stop, and then can't make due what waits for that. The stop is over, the log says
+// what failed, and what waits is sent when it is looked at next.
+func TestStopped_NotRescheduled(t *testing.T) {
+	for _, tt := range stopping {
+		t.Run(tt.name, func(t *testing.T) {
+			s := newStory(t)
+			if err := tt.stop(t.Context(), s.payouts, ada); err != nil {
+				t.Fatal(err)
+			}
+			s.later(windowOver)
+			s.wantState(payout.Waiting)
+			failing := s.newPayoutsOn(t, &secondFails{Store: s.db.Payouts()})
+			if err := tt.resume(t.Context(), failing, ada); err != nil {
+				t.Fatal(err)
+			}
+			s.wantLogged(1, slog.LevelWarn, "stopped payouts not rescheduled", "owner="+tt.subject, "disk is full")
+			s.later(0)
+			s.wantState(payout.Waiting)
+			s.later(time.Hour)
+			s.wantState(payout.Submitted)
+		})
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"testing"
 	"time"
 
@@ -33,6 +34,8 @@ func TestMailFailure(t *testing.T) {
 	for name, tt := range map[string]struct {
 		story func(s *story)
 		want  string // of the mail; empty for none
+		// suppressed is how often the log says that there is none: at the try that is interrupted, and at the next one.
+		suppressed int
 	}{
 		"completed": {story: func(s *story) {
 			s.later(windowOver)
@@ -45,31 +48,31 @@ func TestMailFailure(t *testing.T) {
 				t.Fatal(err)
 			}
 		}},
-		"refused":  {refused, "₹1,000.00, false"},
-		"returned": {returned, "₹1,000.00, true"},
-		"refused two days ago": {func(s *story) {
+		"refused":  {story: refused, want: "₹1,000.00, false"},
+		"returned": {story: returned, want: "₹1,000.00, true"},
+		"refused two days ago": {story: func(s *story) {
 			refused(s)
 			s.now = s.now.Add(48 * time.Hour)
-		}, "₹1,000.00, false"},
+		}, want: "₹1,000.00, false"},
 		"refused long ago": {story: func(s *story) {
 			refused(s)
 			s.now = s.now.Add(48*time.Hour + time.Second)
 		}},
-		"the row was changed": {func(s *story) {
+		"the row was changed": {story: func(s *story) {
 			refused(s)
 			s.place.ByHand(t, `UPDATE payouts SET amount = amount * 10, state = 'returned', reason = 'Call us.'`)
-		}, "₹1,000.00, false"},
-		"an entry was changed": {story: func(s *story) {
+		}, want: "₹1,000.00, false"},
+		"an entry was changed": {suppressed: 2, story: func(s *story) {
 			refused(s)
 			s.place.ByHand(t, `UPDATE entries SET data = REPLACE(data, '100000', '900000')`)
 		}},
-		"an entry was erased": {story: func(s *story) {
+		"an entry was erased": {suppressed: 2, story: func(s *story) {
 			refused(s)
 			entries := s.entriesAbout(s.id)
 			e := entries[len(entries)-1]
 			s.place.ByHand(t, fmt.Sprintf(`UPDATE entries SET data = '{"erased":"%s"}' WHERE owner = '%s' AND number = %d`, ledger.HashOf(e.Data), e.Owner, e.Number))
 		}},
-		"an entry of the bank account was erased": {story: func(s *story) {
+		"an entry of the bank account was erased": {suppressed: 2, story: func(s *story) {
 			refused(s)
 			s.place.ByHand(t, `UPDATE entries SET data = '{}' WHERE subject = 'bka_usr_a'`)
 		}},
@@ -118,6 +121,7 @@ func TestMailFailure(t *testing.T) {
 				}
 				got = append(got, fmt.Sprintf("%s, %t", m.Amount, m.Returned))
 			}
+			s.wantLogged(tt.suppressed, slog.LevelWarn, "mail suppressed", "kind=payout-failed", "user=usr_a", string(s.id))
 			if want := append([]string(nil), tt.want); tt.want == "" && len(got) > 0 || tt.want != "" && fmt.Sprint(got) != fmt.Sprint(want) {
 				t.Errorf("the seller got the mails %v, want %q", got, tt.want)
 			}

@@ -1,7 +1,7 @@
 package payout_test
 
 import (
-	"cmp"
+	"bytes"
 	"context"
 	"errors"
 	"log/slog"
@@ -43,11 +43,12 @@ type market struct {
 	luck    *luck
 	gateway *paperGateway
 	now     time.Time
+	log     bytes.Buffer // as text; all services write it through logger
+	logger  *slog.Logger
 
-	// A test sets these before it starts payouts. Unset, there is the one gateway, no restore and no log.
+	// A test sets these before it starts payouts. Unset, there is the one gateway, and no restore.
 	router         *gateway.Router
 	restoredByHand bool
-	logger         *slog.Logger
 }
 
 func newMarket(t *testing.T, rt failer) *market {
@@ -62,6 +63,7 @@ func newMarketAt(t *testing.T, rt failer, place storetest.Place) *market {
 		place: place, keys: storetest.Keys(t), luck: newLuck(),
 	}
 	m.gateway = &paperGateway{transfers: map[string]*transfer{}, underway: map[string]lateOrder{}, now: func() time.Time { return m.now }}
+	m.logger = slog.New(slog.NewTextHandler(&m.log, nil))
 	m.open(rt)
 	if err := insertUser(m.ctx, m.db, ada.Admin, auth.Admin, m.now); err != nil {
 		rt.Fatal(err)
@@ -159,7 +161,7 @@ func (m *market) options(t failer, store payout.Store) payout.Options {
 	return payout.Options{
 		Mails: mails, Store: store, Gateways: m.gateways(), Restored: m.restoredByHand, Beneficiaries: m.gateway, Currency: inr, Minimum: 50000, Fee: fee,
 		Arrival: payout.Arrival{Zone: time.UTC}, CancelWindow: time.Minute, Lease: lease, GracePeriod: gracePeriod, ReversalsEvery: 5 * time.Minute, Zone: time.UTC,
-		Now: func() time.Time { return m.now }, Logger: cmp.Or(m.logger, slog.New(slog.DiscardHandler)), StateChanged: func(payout.State, payout.State) {},
+		Now: func() time.Time { return m.now }, Logger: m.logger, StateChanged: func(payout.State, payout.State) {},
 		IDs: id.Source{Random: m.luck}, Jitter: m.luck.jitter,
 	}
 }

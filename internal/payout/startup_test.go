@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -174,6 +175,8 @@ func TestReconcileStartup_WaitingButSent_NotResent(t *testing.T) {
 			} else if tt.want == payout.Failed && p.DueAt.IsZero() {
 				t.Error("the gateway is never asked again whether it paid after all")
 			}
+			s.wantLogged(1, slog.LevelWarn, "waiting payout found at gateway", "payout_id="+string(s.id))
+			s.wantLogged(2, slog.LevelInfo, "startup reconciliation listed transfers", "gateway=paper", "since=", "transfers=")
 			s.later(time.Hour)
 			if s.gateway.sent != 1 {
 				t.Errorf("it was sent %d times, want once", s.gateway.sent)
@@ -307,6 +310,7 @@ func TestImport_LostPayout(t *testing.T) {
 			if s.gateway.sent != 2 {
 				t.Errorf("%d orders were sent, want 2: each once, and before", s.gateway.sent)
 			}
+			s.wantLogged(1, slog.LevelWarn, "payout imported from gateway", "payout_id="+string(lost.ID))
 			s.wantViolated()
 		})
 	}
@@ -712,6 +716,7 @@ func TestReconcileStartup_TransferDiffers_MovesNoMoney(t *testing.T) {
 			if p := s.wantState(payout.Submitted); !strings.Contains(p.Discrepancy, lie.says) {
 				t.Errorf("discrepancy %q", p.Discrepancy)
 			}
+			s.wantLogged(1, slog.LevelWarn, "report of payout found at gateway not applied", "payout_id="+string(s.id), "error=")
 			s.wantAvailable(afterReserve)
 			s.later(time.Hour)
 			s.wantState(payout.Submitted)
