@@ -79,7 +79,7 @@ func askHealth(ctx context.Context, url string) (string, error) {
 	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return "", fmt.Errorf("there is no answer: %w", err)
+		return "", fmt.Errorf("there is no answer; start the service, or name its address, as in \"bursar health http://HOST:PORT\": %w", err)
 	}
 	defer response.Body.Close()
 	const most = 64 << 10

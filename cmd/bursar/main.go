@@ -106,7 +106,7 @@ func run(ctx context.Context, args, environ []string, std stdio) int {
 		run(ctx, append(slices.Clone(args), "--help"), environ, stdio{std.in, std.err, std.err})
 		return exitUsage
 	case err != nil:
-		return report(std.err, usageError{err})
+		return report(std.err, usageError{plainUsage(err)})
 	default:
 		return report(std.err, command.Run())
 	}
@@ -120,6 +120,16 @@ func isGroup(err error, args []string) bool {
 	}
 	selected := parse.Context.Selected()
 	return selected != nil && len(selected.Children) > 0 && len(args) == 1 && args[0] == selected.Name
+}
+
+// plainUsage says of a flag at the end without a value what the parser says in its own terms.
+func plainUsage(err error) error {
+	flag, isEnd := strings.CutSuffix(err.Error(), ` value but got "EOL" (<EOL>)`)
+	if !isEnd {
+		return err
+	}
+	flag, _, _ = strings.Cut(flag, ": expected ")
+	return fmt.Errorf("%s needs a value", flag)
 }
 
 // usageError is an error in how the command was called.

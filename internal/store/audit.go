@@ -148,7 +148,7 @@ var invariants = []invariant{
 	{
 		name: "events-match-journal", promise: "Each event of the feed is an entry or a seller's registration, each of those is one event, and events are numbered without a gap.",
 		query: wrongEvents,
-		next:  "It moves no money; the marketplace was told what did not happen, or not told what did. Find out who changed it",
+		next:  "It moves no money; the marketplace was told what did not happen, or not told what did. Run \"bursar repair\" if new events get no numbers, and find out who changed it",
 	},
 	{
 		name: "decisions-are-on-record", promise: "What only an admin can decide was decided by one.",

@@ -243,9 +243,19 @@ func cannotConnect(err error) error {
 		return fmt.Errorf("the server refused: %s (%s)", refused.Message, refused.Code)
 	}
 	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
-		return fmt.Errorf("no server answers there that takes writes: %w", errors.Unwrap(err))
+		return noServerError{errors.Unwrap(err)}
 	}
 	return err
+}
+
+// noServerError is why none of the hosts could be connected to: its cause has a line for each try.
+type noServerError struct{ cause error }
+
+func (e noServerError) Unwrap() error { return e.cause }
+
+func (e noServerError) Error() string {
+	tries := distinct(strings.Split(e.cause.Error(), "\n"))
+	return "no server answers there that takes writes; check that PostgreSQL runs, and that BURSAR_DATABASE_URL names it: " + strings.Join(tries, "; ")
 }
 
 // postgresLine is a connection that one goroutine keeps, made when it is first needed and again when it

@@ -152,7 +152,10 @@ func (r *repairer) repair(ctx context.Context, found mismatches) error {
 		}
 		r.done = append(r.done, Repair{Subject: "session " + id, Change: "the service did not write its user or its end; it is removed, and its user signs in again"})
 	}
-	return r.earnings(ctx)
+	if err := r.earnings(ctx); err != nil {
+		return err
+	}
+	return r.feed(ctx)
 }
 
 // can notes a change, and records in the journal who made it.
@@ -589,4 +592,18 @@ func (r *repairer) earnings(ctx context.Context) error {
 		r.done = append(r.done, Repair{Owner: seller, Subject: seller, Change: "the earnings by month are not the sales'; they are added up again"})
 	}
 	return nil
+}
+
+// feed has the numbers of new events go on behind the newest one. Where the row that counts them is gone or behind, no event
+// gets a number. One that is ahead stays: the events that it counts may be gone, and the marketplace may have read them under their numbers.
+func (r *repairer) feed(ctx context.Context) error {
+	var last, newest int64
+	_, err := r.tx.one(ctx, `SELECT COALESCE((SELECT last FROM event_feed WHERE id = 1), -1), COALESCE((SELECT MAX(number) FROM events), 0)`, nil, &last, &newest)
+	if err != nil || last >= newest {
+		return err
+	}
+	err = r.write(ctx, write{sql: `DELETE FROM event_feed WHERE id = 1`, rows: anyRows},
+		write{sql: `INSERT INTO event_feed (id, last) VALUES (1, $1)`, args: []any{newest}, rows: 1})
+	r.done = append(r.done, Repair{Subject: "event feed", Change: fmt.Sprintf("new events would get no numbers; they go on behind event %d", newest)})
+	return err
 }

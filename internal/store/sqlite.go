@@ -100,6 +100,9 @@ func openSQLite(ctx context.Context, path string, pool func(dsn string) (*sql.DB
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("make the directory of the database: %w", err)
 	}
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return nil, fmt.Errorf("%s is a directory; name a file, as in sqlite:%s", path, filepath.Join(path, "bursar.db"))
+	}
 	if err := createPrivate(path); err != nil {
 		return nil, fmt.Errorf("make the database: %w", err)
 	}

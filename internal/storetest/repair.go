@@ -82,6 +82,8 @@ func testRepair(t *testing.T, b *bench) {
 		{"a session", `UPDATE sessions SET user_id = 'usr_a'`, "session ses_b"},
 		{"an adjusted balance", `UPDATE journals SET earned = earned + 75, available = available + 75 WHERE owner = 'usr_a'`, "usr_a"},
 		{"earnings", `UPDATE earnings SET amount = amount + 1 WHERE seller_id = 'usr_a'`, "usr_a"},
+		{"the feed's last number", `UPDATE event_feed SET last = 1`, "event feed"},
+		{"the feed's last number dropped", `DELETE FROM event_feed`, "event feed"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			copied.hands(tt.sql)
@@ -303,6 +305,7 @@ func RunFailingRepair(t *testing.T, e Engine) {
 			name_score, beneficiary, gateway, verification_id, tries, created_at) VALUES ('bka_more', 'usr_a', 0, '', '', '', '', 'verified', '', '', 0, '', '', '', 0, 0)`,
 		`UPDATE sessions SET user_id = 'usr_a'`,
 		`UPDATE earnings SET amount = amount + 1 WHERE seller_id = 'usr_a'`,
+		`UPDATE event_feed SET last = 1`,
 	}, "; "))
 	path := filepath.Join(t.TempDir(), "changed.db")
 	b.must(b.db.Backup(b.ctx(), path))
