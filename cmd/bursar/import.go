@@ -23,8 +23,8 @@ import (
 	"bursar/internal/bank"
 	"bursar/internal/decision"
 	"bursar/internal/fault"
-	"bursar/internal/id"
 	"bursar/internal/ledger"
+	"bursar/internal/limits"
 	"bursar/internal/money"
 	"bursar/internal/sale"
 	"bursar/internal/strictjson"
@@ -130,7 +130,7 @@ func (c importSalesCmd) Run(ctx context.Context, e *env) error {
 		said := reported{SaleID: in.SaleID, SellerID: in.SellerID}
 		n := sale.NewSale{ID: in.SaleID, Actor: ledger.ActorOperator + s.by.Operator}
 		err = errors.Join(err, s.amount("amount", in.Amount, &n.Amount), instantOf("occurredAt", in.OccurredAt, &n.OccurredAt), instantOf("availableAt", in.AvailableAt, &n.AvailableAt))
-		switch problem := id.CheckReference(in.SaleID); {
+		switch problem := limits.Reference(in.SaleID); {
 		case err != nil:
 		case problem != "":
 			err = badLine{"saleId", problem}

@@ -9,6 +9,7 @@ import (
 	"bursar/internal/decision"
 	"bursar/internal/id"
 	"bursar/internal/ledger"
+	"bursar/internal/limits"
 	"bursar/internal/sale"
 )
 
@@ -20,7 +21,7 @@ func (req *adjustRequest) read(in *input) {
 	if auth.CheckSellerName(req.Seller) != "" {
 		in.refuse(auth.ErrUserNotFound)
 	}
-	req.ID = in.text("adjustmentId", id.CheckReference)
+	req.ID = in.text("adjustmentId", limits.Reference)
 	req.Amount = in.signedAmount("amount")
 	req.Reason = in.text("reason", sale.CheckReason)
 	req.By.Note = in.text("note", checkReason)

@@ -6,8 +6,8 @@ import (
 	"errors"
 
 	"bursar/internal/decision"
-	"bursar/internal/id"
 	"bursar/internal/ledger"
+	"bursar/internal/limits"
 	"bursar/internal/money"
 	"bursar/internal/payout"
 )
@@ -165,7 +165,7 @@ type matchRequest struct {
 
 func (req *matchRequest) read(in *input) {
 	req.decideRequest.read(in)
-	req.gatewayID = in.text("gatewayId", id.CheckReference)
+	req.gatewayID = in.text("gatewayId", limits.Reference)
 }
 
 func (a *api) matchTransfer(ctx context.Context, who caller, req matchRequest) (reply[decidedPayoutJSON], error) {
@@ -274,7 +274,7 @@ type unmatchedRequest struct{ id string }
 
 func (req *unmatchedRequest) read(in *input) {
 	req.id = in.r.PathValue("id")
-	if id.CheckReference(req.id) != "" {
+	if limits.Reference(req.id) != "" {
 		in.refuse(payout.ErrUnmatchedTransferResolved)
 	}
 }

@@ -11,9 +11,9 @@ import (
 
 	"bursar/internal/decision"
 	"bursar/internal/fault"
-	"bursar/internal/id"
 	"bursar/internal/inbox"
 	"bursar/internal/ledger"
+	"bursar/internal/limits"
 	"bursar/internal/payout"
 	"bursar/internal/proof"
 )
@@ -86,7 +86,7 @@ type claimRequest struct{ subject string }
 
 func (req *claimRequest) read(in *input) {
 	req.subject = in.r.PathValue("subject")
-	if id.CheckReference(req.subject) != "" {
+	if limits.Reference(req.subject) != "" {
 		in.refuse(inbox.ErrNoTask)
 	}
 }
@@ -179,7 +179,7 @@ const exportedDecisions = 50_000
 func (req *decisionsRequest) read(in *input) {
 	if s, given := in.parameter("subject"); given {
 		req.subject = s
-		in.noteRule("subject", id.CheckReference(s))
+		in.noteRule("subject", limits.Reference(s))
 	}
 	req.limit, req.format = in.number("limit", defaultSelected, maxSelected), in.format()
 }

@@ -14,6 +14,7 @@ import (
 	"bursar/internal/health"
 	"bursar/internal/id"
 	"bursar/internal/ledger"
+	"bursar/internal/limits"
 	"bursar/internal/mail"
 	"bursar/internal/payout"
 	"bursar/internal/reconcile"
@@ -186,7 +187,7 @@ type differenceRequest struct{ id string }
 
 func (req *differenceRequest) read(in *input) {
 	req.id = in.r.PathValue("differenceId")
-	if id.CheckReference(req.id) != "" {
+	if limits.Reference(req.id) != "" {
 		in.refuse(reconcile.ErrNotFound)
 	}
 }

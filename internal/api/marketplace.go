@@ -6,14 +6,14 @@ import (
 	"net/http"
 
 	"bursar/internal/auth"
-	"bursar/internal/id"
+	"bursar/internal/limits"
 	"bursar/internal/sale"
 )
 
 type saleRequest struct{ sale.NewSale }
 
 func (req *saleRequest) read(in *input) {
-	req.ID = in.text("saleId", id.CheckReference)
+	req.ID = in.text("saleId", limits.Reference)
 	req.Seller = in.text("sellerId", checkSellerReference)
 	req.Amount = in.amount("amount")
 	req.OccurredAt = in.optionalInstant("occurredAt")
@@ -25,7 +25,7 @@ func checkSellerReference(name string) string {
 	if auth.IsExternalID(name) {
 		return auth.CheckSellerName(name)
 	}
-	return id.CheckReference(name)
+	return limits.Reference(name)
 }
 
 type saleJSON struct {
@@ -88,10 +88,10 @@ type refundRequest struct{ sale.NewRefund }
 
 func (req *refundRequest) read(in *input) {
 	req.Sale = in.r.PathValue("saleId")
-	if id.CheckReference(req.Sale) != "" {
+	if limits.Reference(req.Sale) != "" {
 		in.refuse(sale.ErrNotFound)
 	}
-	req.ID = in.text("refundId", id.CheckReference)
+	req.ID = in.text("refundId", limits.Reference)
 	req.Amount = in.optionalAmount("amount")
 }
 

@@ -21,6 +21,7 @@ import (
 	"bursar/internal/fault"
 	"bursar/internal/id"
 	"bursar/internal/ledger"
+	"bursar/internal/limits"
 	"bursar/internal/mail"
 )
 
@@ -81,7 +82,7 @@ const maxFactorName = 50
 
 // CheckFactorName returns what is wrong with the name of a factor, or "".
 func CheckFactorName(name string) string {
-	if utf8.RuneCountInString(name) > maxFactorName || strings.ContainsFunc(name, isControl) {
+	if utf8.RuneCountInString(name) > maxFactorName || strings.ContainsFunc(name, limits.IsControl) {
 		return fmt.Sprintf("must be at most %d characters, none of them control characters", maxFactorName)
 	}
 	return ""

@@ -11,6 +11,7 @@ import (
 	"bursar/internal/decision"
 	"bursar/internal/id"
 	"bursar/internal/ledger"
+	"bursar/internal/limits"
 )
 
 // deed is what a sign-in through a provider did to find the account.
@@ -255,7 +256,7 @@ func isUnclaimed(ctx context.Context, tx Tx, u User) (bool, error) {
 // usable reports whether a part of an identity can be compared and stored.
 func usable(part string) bool {
 	const most = 512 // OpenID Connect bounds a subject to 255
-	return part != "" && len(part) <= most && utf8.ValidString(part) && !strings.ContainsFunc(part, isControl)
+	return part != "" && len(part) <= most && utf8.ValidString(part) && !strings.ContainsFunc(part, limits.IsControl)
 }
 
 // newcomer is the user who is made of an identity that nobody has.
@@ -282,7 +283,7 @@ func nameOf(who Identity) string {
 
 func fitName(name string) string {
 	name = strings.Map(func(c rune) rune {
-		if isControl(c) {
+		if limits.IsControl(c) {
 			return ' '
 		}
 		return c

@@ -14,6 +14,7 @@ import (
 
 	"bursar/internal/decision"
 	"bursar/internal/id"
+	"bursar/internal/limits"
 	"bursar/internal/passwordhash"
 )
 
@@ -219,7 +220,7 @@ const maxExternalIDBytes = 200
 
 // CheckExternalID returns what is wrong with an external id, or "".
 func CheckExternalID(externalID string) string {
-	hidden := func(c rune) bool { return unicode.IsSpace(c) || !unicode.IsPrint(c) || isControl(c) }
+	hidden := func(c rune) bool { return unicode.IsSpace(c) || !unicode.IsPrint(c) || limits.IsControl(c) }
 	if externalID == "" || len(externalID) > maxExternalIDBytes || !utf8.ValidString(externalID) || strings.ContainsFunc(externalID, hidden) {
 		return "must be 1 to 200 bytes of visible characters, without spaces"
 	}

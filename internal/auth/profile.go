@@ -14,6 +14,7 @@ import (
 	"bursar/internal/fault"
 	"bursar/internal/id"
 	"bursar/internal/ledger"
+	"bursar/internal/limits"
 )
 
 // Limits of a profile.
@@ -70,7 +71,7 @@ func (c ProfileChange) changes(u User) bool {
 
 // checkBio returns what is wrong with a user's bio, or "".
 func checkBio(bio string) string {
-	control := func(c rune) bool { return isControl(c) && c != '\n' && c != '\r' && c != '\t' }
+	control := func(c rune) bool { return limits.IsControl(c) && c != '\n' && c != '\r' && c != '\t' }
 	switch {
 	case utf8.RuneCountInString(bio) > maxBioRunes:
 		return "must be at most 500 characters"

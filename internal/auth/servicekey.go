@@ -15,6 +15,7 @@ import (
 	"bursar/internal/fault"
 	"bursar/internal/id"
 	"bursar/internal/ledger"
+	"bursar/internal/limits"
 )
 
 // Scope is something that a service key may do.
@@ -269,7 +270,7 @@ func CheckKeyName(name string) string {
 	switch {
 	case name == "" || len(name) > maxKeyNameBytes:
 		return "must say what the key is for, in 1 to 100 bytes"
-	case strings.TrimSpace(name) != name || !utf8.ValidString(name) || strings.ContainsFunc(name, isControl):
+	case strings.TrimSpace(name) != name || !utf8.ValidString(name) || strings.ContainsFunc(name, limits.IsControl):
 		return "must not begin or end with a space, and must not contain control characters"
 	case strings.HasPrefix(name, ServiceKeyPrefix):
 		return "must not begin with key_, as ids do"

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// action is what may be tried only so often. Each action has its own buckets, and [limitsOf] has its rates.
+// action is what may be tried only so often. Each action has its own buckets, and [ratesOf] has its rates.
 type action string
 
 const (
@@ -31,8 +31,8 @@ type rate struct {
 	every time.Duration
 }
 
-// limits are the rates of one action. A zero rate sets no limit.
-type limits struct {
+// rates are those of one action. A zero rate sets no limit.
+type rates struct {
 	device  rate // an account from a device that it knows
 	here    rate // an account from one address, without a known device
 	others  rate // an account from all unknown devices together
@@ -41,9 +41,9 @@ type limits struct {
 	challenge rate
 }
 
-// limitsOf holds the rates of each action. Unknown devices together get at most 100 wrong passwords an hour
+// ratesOf holds the rates of each action. Unknown devices together get at most 100 wrong passwords an hour
 // (NIST SP 800-63B §3.2.2), and a single address so few of them that it can't use them up.
-var limitsOf = map[action]limits{
+var ratesOf = map[action]rates{
 	guessPassword: {
 		device:  rate{20, time.Minute},
 		here:    rate{20, 90 * time.Second},
@@ -93,13 +93,13 @@ type bucket struct {
 }
 
 // known reports whether the attempt counts as one of a known device.
-func (t try) known() bool { return t.device != "" && limitsOf[t.action].device.burst > 0 }
+func (t try) known() bool { return t.device != "" && ratesOf[t.action].device.burst > 0 }
 
 // buckets lists what the attempt counts against. A known device counts against its own bucket alone, so nobody
 // else can lock it out. Any other attempt counts against the account and the address. The order is the order
 // of locks.
 func (t try) buckets() []bucket {
-	l := limitsOf[t.action]
+	l := ratesOf[t.action]
 	var all []bucket
 	add := func(r rate, kind string, about ...string) {
 		if r.burst > 0 {

@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"bursar/internal/fault"
+	"bursar/internal/limits"
 	"bursar/internal/money"
 )
 
@@ -92,7 +93,7 @@ func CheckName(name string) string {
 	if n < minNameRunes || utf8.RuneCountInString(name) > maxNameRunes {
 		return "must be 2 to 50 characters"
 	}
-	if strings.ContainsFunc(name, isControl) {
+	if strings.ContainsFunc(name, limits.IsControl) {
 		return "must not contain control characters"
 	}
 	if !strings.ContainsFunc(name, isVisible) {
@@ -100,9 +101,6 @@ func CheckName(name string) string {
 	}
 	return ""
 }
-
-// isControl also finds what turns the direction of writing, and so makes a name pass for another.
-func isControl(c rune) bool { return unicode.IsControl(c) || unicode.Is(unicode.Bidi_Control, c) }
 
 // isVisible is about what makes a name: joiners, fillers and blanks may be in one, but do not make it.
 func isVisible(c rune) bool {

@@ -9,6 +9,9 @@ import (
 	"unicode/utf8"
 )
 
+// IsControl also finds what turns the direction of writing, and so makes a text pass for another.
+func IsControl(c rune) bool { return unicode.IsControl(c) || unicode.Is(unicode.Bidi_Control, c) }
+
 // Prose returns what is wrong with a text of several lines, or "".
 func Prose(s string, maxRunes int) string {
 	switch {
@@ -23,9 +26,21 @@ func Prose(s string, maxRunes int) string {
 
 // Printable returns what is wrong with a text that should hold nothing but characters and lines, or "".
 func Printable(s string) string {
-	control := func(c rune) bool { return unicode.IsControl(c) && c != '\n' && c != '\r' && c != '\t' }
+	control := func(c rune) bool { return IsControl(c) && c != '\n' && c != '\r' && c != '\t' }
 	if strings.ContainsFunc(s, control) {
 		return "must not contain control characters"
+	}
+	return ""
+}
+
+// maxReferenceRunes bounds the marketplace's own ids.
+const maxReferenceRunes = 128
+
+// Reference returns what is wrong with an id of the marketplace's own making, or "".
+func Reference(s string) string {
+	n := utf8.RuneCountInString(s)
+	if n < 1 || n > maxReferenceRunes || !utf8.ValidString(s) || strings.ContainsFunc(s, IsControl) {
+		return fmt.Sprintf("must be 1 to %d characters, none of them control characters", maxReferenceRunes)
 	}
 	return ""
 }

@@ -18,6 +18,7 @@ func TestProse(t *testing.T) {
 		"\x00":                    "must not contain control characters",
 		"\xff":                    "must be UTF-8",
 		"\u0085":                  "must not contain control characters",
+		"\u202e001":               "must not contain control characters",
 		strings.Repeat("\a", 11):  "must be at most 10 characters",
 	} {
 		limit := 10
@@ -26,6 +27,17 @@ func TestProse(t *testing.T) {
 		}
 		if got := limits.Prose(text, limit); got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestReference(t *testing.T) {
+	for id, want := range map[string]bool{
+		"order-1": true, "заказ 7": true, strings.Repeat("ü", 128): true, strings.Repeat("ü", 129): false,
+		"": false, "\xff": false, "a\nb": false, "\u202e1-redro": false, "\u2066order-1": false,
+	} {
+		if got := limits.Reference(id); (got == "") != want {
+			t.Errorf("%q: %q", id, got)
 		}
 	}
 }

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"bursar/internal/decision"
 	"bursar/internal/fault"
 	"bursar/internal/ledger"
+	"bursar/internal/limits"
 	"bursar/internal/money"
 )
 
@@ -58,7 +58,7 @@ func CheckReason(s string) string {
 	switch {
 	case strings.TrimSpace(s) == "":
 		return "must tell the seller why"
-	case !utf8.ValidString(s) || utf8.RuneCountInString(s) > MaxReason || strings.ContainsFunc(s, unicode.IsControl):
+	case !utf8.ValidString(s) || utf8.RuneCountInString(s) > MaxReason || strings.ContainsFunc(s, limits.IsControl):
 		return fmt.Sprintf("must be one line of at most %d characters", MaxReason)
 	default:
 		return ""

@@ -14,11 +14,11 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"bursar/internal/event"
 	"bursar/internal/fault"
+	"bursar/internal/limits"
 )
 
 // Prefixes of identifiers.
@@ -200,7 +200,7 @@ func isLoopback(host string) bool {
 
 // CheckDescription returns what is wrong with a description, or "".
 func CheckDescription(text string) string {
-	if !utf8.ValidString(text) || utf8.RuneCountInString(text) > maxDescription || strings.ContainsFunc(text, unicode.IsControl) {
+	if !utf8.ValidString(text) || utf8.RuneCountInString(text) > maxDescription || strings.ContainsFunc(text, limits.IsControl) {
 		return fmt.Sprintf("must be at most %d characters, none of them control characters", maxDescription)
 	}
 	return ""
