@@ -17,7 +17,7 @@ import (
 )
 
 var (
-	leaves  = []string{"decision", "fault", "id", "limits", "money"}
+	leaves  = []string{"decision", "fault", "id", "limits", "money", "retry"}
 	domains = []string{"auth", "bank", "ledger", "mail", "payout", "sale"}
 )
 
@@ -28,6 +28,7 @@ var mayImport = map[string][]string{
 	"fault":    {},
 	"id":       {},
 	"money":    {},
+	"retry":    {},
 	"decision": {"fault", "id", "limits"},
 
 	"passwordhash": {},
@@ -39,7 +40,7 @@ var mayImport = map[string][]string{
 	"payout": slices.Concat(leaves, []string{"bank", "gateway", "ledger", "mail"}),
 	"sale":   slices.Concat(leaves, []string{"bank", "ledger"}),
 
-	"mail":           {"id"},
+	"mail":           {"id", "retry"},
 	"mail/message":   {"mail"},
 	"mail/transport": {"mail"},
 	"mail/mailtest":  {},

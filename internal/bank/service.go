@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 	"bursar/internal/gateway"
 	"bursar/internal/id"
 	"bursar/internal/ledger"
+	"bursar/internal/retry"
 )
 
 // Options are what a service is made of.
@@ -39,9 +39,6 @@ type Options struct {
 // Service registers and verifies bank accounts. It is safe for concurrent use.
 type Service struct {
 	o Options
-	// jitter spreads a wait by up to a fifth either way, so that what failed together does not come
-	// back together.
-	jitter func(time.Duration) time.Duration
 }
 
 // New makes a service.
@@ -53,13 +50,9 @@ func New(o Options) (*Service, error) {
 		return nil, errors.New("bank: a service needs a clock and a logger")
 	}
 	if o.Jitter == nil {
-		o.Jitter = jitter
+		o.Jitter = retry.Jitter
 	}
-	return &Service{o: o, jitter: o.Jitter}, nil
-}
-
-func jitter(d time.Duration) time.Duration {
-	return d - d/5 + rand.N(2*d/5+1)
+	return &Service{o: o}, nil
 }
 
 // Account finds the seller's current account, or [ErrNone].

@@ -145,12 +145,12 @@ func (s *Service) after(a Account, v gateway.Verification) Account {
 	switch age := now.Sub(a.CreatedAt); {
 	case v.Outcome == gateway.OutcomePending && age < timeout:
 		a.Reason = ""
-		a.DueAt = now.Add(s.jitter(min(max(age/4, pollBase), maxPoll)))
+		a.DueAt = now.Add(s.o.Jitter(min(max(age/4, pollBase), maxPoll)))
 		return a
 	case v.Outcome == gateway.OutcomeFault && a.Tries+1 < maxTries:
 		a.Tries++
 		a.Reason = reasonRetrying
-		a.DueAt = now.Add(s.jitter(backoff(a.Tries)))
+		a.DueAt = now.Add(s.o.Jitter(backoff(a.Tries)))
 		return a
 	}
 	a.RegisteredName, a.NameScore = v.RegisteredName, v.NameScore

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"time"
 
 	"bursar/internal/id"
+	"bursar/internal/retry"
 )
 
 const (
@@ -220,8 +220,7 @@ func (s *Service) end(ctx context.Context, m Row, to State, reason string) error
 
 // later makes a mail due again after a while, and returns the failure for the log of the job.
 func (s *Service) later(ctx context.Context, m Row, failure error) error {
-	wait := firstWait << min(max(m.Tries-1, 0), 20)
-	wait = jitter(min(wait, longestWait))
+	wait := retry.Jitter(retry.Backoff(m.Tries, firstWait, longestWait))
 	err := s.o.Store.InTx(ctx, func(tx JobTx) error {
 		_, err := tx.DeferMail(ctx, m.ID, m.Tries, s.o.Now().Add(wait), failure.Error())
 		return err
@@ -229,9 +228,6 @@ func (s *Service) later(ctx context.Context, m Row, failure error) error {
 	s.o.Counted(OutcomeDeferred)
 	return errors.Join(fmt.Errorf("mail %s: %w", m.ID, failure), err)
 }
-
-// jitter spreads a wait by up to a fifth either way, so that what failed together does not come back together.
-func jitter(d time.Duration) time.Duration { return d - d/5 + rand.N(2*d/5+1) }
 
 // Latest lists mails, newest first, without what they say.
 func (s *Service) Latest(ctx context.Context, limit int) ([]Row, error) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"bursar/internal/gateway"
+	"bursar/internal/retry"
 )
 
 // poll asks the gateway for the state of a transfer.
@@ -37,7 +38,7 @@ func (s *Service) poll(ctx context.Context, g gateway.Gateway, seen Payout) erro
 		if p.State == Completed {
 			most = maxPollEnded
 		}
-		due := now.Add(s.o.Jitter(backoff(p.Tries, pollBase, most)))
+		due := now.Add(s.o.Jitter(retry.Backoff(p.Tries, pollBase, most)))
 		if errors.Is(err, gateway.ErrUnknownTransfer) && p.State == Completed && !now.Before(s.o.Arrival.FinalCheckUntil(p.CompletedAt)) {
 			isLast, due = true, time.Time{} // the gateway forgot it
 		}
@@ -116,7 +117,7 @@ func (s *Service) finalCheck(ctx context.Context, seen Payout) error {
 		if notOffered { // nothing will ever be found
 			due = time.Time{}
 		} else if !errors.Is(err, gateway.ErrUnknownTransfer) && !errors.Is(err, gateway.ErrManyTransfers) {
-			due = now.Add(s.o.Jitter(backoff(p.Tries, pollBase, maxPollEnded)))
+			due = now.Add(s.o.Jitter(retry.Backoff(p.Tries, pollBase, maxPollEnded)))
 		}
 		p.setNextPoll(seen, due)
 		return nil

@@ -1,6 +1,10 @@
 package payout
 
-import "time"
+import (
+	"time"
+
+	"bursar/internal/retry"
+)
 
 // nextPollAt is when to poll the gateway next. Soon while the gateway is at work or the UTR is missing. Rarely while the bank may
 // still return the money, or the gateway may still report a failed payout as paid. Zero after that, and for a payout that ended
@@ -20,7 +24,7 @@ func (s *Service) nextPollAt(p Payout, now time.Time) time.Time {
 		}
 		return next
 	case p.State == Completed || p.Status() == StatusProcessing:
-		return now.Add(s.o.Jitter(backoff(p.Tries+1, pollBase, p.maxPollWait(now))))
+		return now.Add(s.o.Jitter(retry.Backoff(p.Tries+1, pollBase, p.maxPollWait(now))))
 	case !p.endedUnpaid() || !p.mayBeAtGateway() || p.Discrepancy != "" || !now.Before(s.o.Arrival.FinalCheckUntil(p.EndedAt)):
 		return time.Time{}
 	case p.Refunded():
@@ -74,9 +78,4 @@ var (
 // waitAfter is the wait after so many tries, the last one for all further tries. A number below zero was written by hand.
 func waitAfter(waits []time.Duration, tries int) time.Duration {
 	return waits[min(max(tries, 0), len(waits)-1)]
-}
-
-// backoff doubles base with each try after the first, up to most.
-func backoff(tries int, base, most time.Duration) time.Duration {
-	return min(base<<min(max(tries-1, 0), 20), most)
 }

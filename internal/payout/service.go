@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"sync/atomic"
 	"time"
 
 	"bursar/internal/gateway"
 	"bursar/internal/id"
 	"bursar/internal/money"
+	"bursar/internal/retry"
 )
 
 // Options are what a service is made of.
@@ -81,14 +81,9 @@ func New(o Options) (*Service, error) {
 		return nil, fmt.Errorf("payout: %w", err)
 	}
 	if o.Jitter == nil {
-		o.Jitter = jitter
+		o.Jitter = retry.Jitter
 	}
 	return &Service{o: o, started: o.Now()}, nil
-}
-
-// jitter spreads a wait by up to a fifth either way, so that what failed together does not come back together.
-func jitter(d time.Duration) time.Duration {
-	return d - d/5 + rand.N(2*d/5+1)
 }
 
 // Caller is who asks about payouts: a seller sees their own, an admin everyone's.

@@ -11,6 +11,7 @@ import (
 	"bursar/internal/fault"
 	"bursar/internal/gateway"
 	"bursar/internal/ledger"
+	"bursar/internal/retry"
 )
 
 // submit stores the exact order, then sends it.
@@ -186,7 +187,7 @@ func (s *Service) requeue(ctx context.Context, id ID, from State, atLeast time.D
 func (s *Service) backToWaiting(p *Payout, atLeast time.Duration) {
 	p.Tries++
 	p.State, p.OrderBody = Waiting, ""
-	p.DueAt = s.o.Now().Add(max(atLeast, s.o.Jitter(backoff(p.Tries, time.Second, 5*time.Minute))))
+	p.DueAt = s.o.Now().Add(max(atLeast, s.o.Jitter(retry.Backoff(p.Tries, time.Second, 5*time.Minute))))
 }
 
 // hasMovedOn reports whether a payout has changed since it was read.

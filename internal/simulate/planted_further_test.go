@@ -170,7 +170,7 @@ var furtherBugs = []planted{
 		{inSale, "ledger.RefundSale(r.Amount, sale.Released())", "ledger.RefundSale(r.Amount, !r.At.Before(sale.AvailableAt))"},
 	}},
 	{"a verification that failed is not tried again", []edit{
-		{inBank, "a.DueAt = now.Add(s.jitter(backoff(a.Tries)))\n\t\treturn a", "a.DueAt = time.Time{}\n\t\treturn a"},
+		{inBank, "a.DueAt = now.Add(s.o.Jitter(backoff(a.Tries)))\n\t\treturn a", "a.DueAt = time.Time{}\n\t\treturn a"},
 	}},
 	{"banks are given two days to return a payout", []edit{
 		{inPayout, "return a.at(a.workingDay(completedAt, 3), 24*60)", "return a.at(a.workingDay(completedAt, 2), 24*60)"},

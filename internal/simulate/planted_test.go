@@ -354,7 +354,7 @@ var bugs = []planted{
 		{inPayout, "\tif answer.NotSent {", "\tif answer.Outcome == gateway.NotTaken {"},
 	}},
 	{"what was turned away is tried again at once", []edit{
-		{inPayout, "p.DueAt = s.o.Now().Add(max(atLeast, s.o.Jitter(backoff(p.Tries, time.Second, 5*time.Minute))))", "p.DueAt = s.o.Now().Add(atLeast)"},
+		{inPayout, "p.DueAt = s.o.Now().Add(max(atLeast, s.o.Jitter(retry.Backoff(p.Tries, time.Second, 5*time.Minute))))", "p.DueAt = s.o.Now().Add(atLeast + retry.Backoff(p.Tries, 0, 0))"},
 	}},
 	{"what was turned away is not asked about", []edit{
 		{inPayout, "(p.RequestedAt.Before(s.started) || !p.SentAt.IsZero())", "p.RequestedAt.Before(s.started)"},

@@ -4,13 +4,13 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
 
 	"bursar/internal/mail"
+	"bursar/internal/retry"
 )
 
 const (
@@ -328,7 +328,7 @@ func (h *Health) fail(now time.Time, asked time.Duration, before Health, jitter 
 	if h.RetryAt.IsZero() && !before.RetryAt.IsZero() {
 		return // a person asked for a redelivery meanwhile, so the endpoint probably works again
 	}
-	h.RetryAt = now.Add(max(asked, jitter(min(firstWait<<min(max(h.Failures-1, 0), 20), longestWait))))
+	h.RetryAt = now.Add(max(asked, jitter(retry.Backoff(h.Failures, firstWait, longestWait))))
 }
 
 // forget drops failures that are too old to say anything of the next one. Where RetryAt is zero, a person asked for a redelivery, and the
@@ -379,9 +379,6 @@ func (s *Service) report(ctx context.Context, endpoint string, all []tried, disa
 		s.o.Logger.ErrorContext(ctx, "webhook endpoint disabled", slog.String("endpoint", endpoint), slog.String("reason", disabled))
 	}
 }
-
-// jitter spreads a wait by up to a fifth, so that what failed together does not come back together.
-func jitter(d time.Duration) time.Duration { return d + rand.N(d/5+1) }
 
 // Sweep deletes deliveries of long ago, a batch at most, and returns how many.
 func (s *Service) Sweep(ctx context.Context) (n int64, err error) {

@@ -10,6 +10,7 @@ import (
 	"bursar/internal/event"
 	"bursar/internal/fault"
 	"bursar/internal/id"
+	"bursar/internal/retry"
 )
 
 const (
@@ -50,7 +51,7 @@ type Options struct {
 	Counted func(outcome string)
 	// InFlight is how many deliveries are sent to one endpoint at a time; [MaxInFlight] by default.
 	InFlight int
-	// Jitter spreads a wait, so that what failed together does not come back together; by up to a fifth by default.
+	// Jitter spreads a wait; [retry.Jitter] by default.
 	Jitter func(time.Duration) time.Duration
 }
 
@@ -69,7 +70,7 @@ func New(o Options) (*Service, error) {
 		o.InFlight = MaxInFlight
 	}
 	if o.Jitter == nil {
-		o.Jitter = jitter
+		o.Jitter = retry.Jitter
 	}
 	return &Service{o}, nil
 }
