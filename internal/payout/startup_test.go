@@ -556,6 +556,39 @@ func TestRestored_SpentMoney_NotPaidAgain(t *testing.T) {
 			t.Errorf("reason %q; %d orders were sent, want the lost one alone", p.ReasonCode, s.gateway.sent)
 		}
 	})
+	t.Run("nor what another instance marks while payouts are frozen", func(t *testing.T) {
+		s := newStory(t)
+		if err := s.payouts.Freeze(t.Context(), ada, "usr_a"); err != nil {
+			t.Fatal(err)
+		}
+		s.later(windowOver)
+		saved := s.save()
+		_, _, err := s.payouts.Cancel(t.Context(), payout.Caller{User: "usr_a"}, s.id, "")
+		if err := errors.Join(err, s.payouts.Unfreeze(t.Context(), ada, "usr_a")); err != nil {
+			t.Fatal(err)
+		}
+		s.request("usr_a", opening)
+		s.later(windowOver)
+		s.putBack(t, saved)
+		if p := s.wantState(payout.Waiting); !p.IsStopped() {
+			t.Fatalf("its reason is %q", p.ReasonCode)
+		}
+		var other sync.Once
+		first := s.newPayoutsOn(t, undoing{s.db.Payouts(), func() { other.Do(s.reconcileStartup) }})
+		if err := first.Step(t.Context(), s.id); err != nil {
+			t.Fatal(err)
+		}
+		if p := s.wantState(payout.Waiting); p.ReasonCode != "possible_duplicate" {
+			t.Errorf("its reason is %q", p.ReasonCode)
+		}
+		if err := s.payouts.Unfreeze(t.Context(), ada, "usr_a"); err != nil {
+			t.Fatal(err)
+		}
+		s.later(time.Hour)
+		if s.wantState(payout.Failed); s.gateway.sent != 1 {
+			t.Errorf("%d orders were sent, want the lost one alone", s.gateway.sent)
+		}
+	})
 	t.Run("nor what was asked for before the gateway answered", func(t *testing.T) {
 		s := restored(t)
 		hasty := s.request("usr_a", opening-100_000)

@@ -251,6 +251,27 @@ func TestReconcile_TwoGateways(t *testing.T) {
 	open("once the first one was looked at", 3, 4)
 }
 
+// Two gateways may give one id to their transfers. Each statement says what was taken for one of its own.
+func TestReconcile_TwoGateways_LineWithoutPayout(t *testing.T) {
+	w := newFixture(t)
+	w.goTo(3, 4)
+	for name, taken := range map[gateway.Name]money.Amount{"first": 100, "second": 30} {
+		l := line(2, 9, 1000, 1000-taken)
+		l.Kind, l.Transfer = gateway.LinePayout, "pout_1"
+		w.statement(name, l)
+		wantKinds(t, w.reconcile("02", "02"), reconcile.LineWithoutPayout)
+	}
+	all, err := w.service.Open(t.Context(), 10)
+	w.must(err)
+	got := map[gateway.Name]money.Amount{}
+	for _, d := range all {
+		got[d.Gateway] = d.AtGateway
+	}
+	if want := map[gateway.Name]money.Amount{"first": 100, "second": 30}; !maps.Equal(got, want) {
+		t.Errorf("taken are %v, want %v", got, want)
+	}
+}
+
 // A payout's line in another currency is a difference of the day that has the line, even without another line of the payout.
 func TestReconcile_ForeignLineOfPayout(t *testing.T) {
 	w := newFixture(t)

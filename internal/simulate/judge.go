@@ -123,6 +123,7 @@ func (m *market) judge() {
 	m.audit(on)
 	m.judgeUnmatched(on)
 	m.checkStatements(on)
+	m.checkSelections(on)
 	m.checkFeed(on)
 	m.checkDeliveries(on)
 	m.checkPursued()

@@ -66,7 +66,8 @@ func (m *market) checkMisstatements() {
 		return
 	}
 	m.checkRereading(on)
-	m.checkGap(on)
+	m.checkGap(on, lastOfDay)
+	m.checkGap(on, wholeDay)
 	inReview := m.keepOneInReview(on)
 	m.keepOneWaiting()
 	planted, began, at := m.misstate(), m.now, m.clock()
@@ -125,10 +126,10 @@ func (m *market) misstateOnceMore(on *instance, planted []falsehood) {
 	m.reconcileAgain(on)
 }
 
-// checkGap leaves the last line of a day out of the statement, and wants the day that follows to be found to begin with another balance until the line is back,
+// checkGap leaves lines of a day out of the statement, and wants the day that follows to be found to begin with another balance until they are back,
 // whether it is compared alone or with the day before.
-func (m *market) checkGap(on *instance) {
-	from, to := m.dropLastOfDay()
+func (m *market) checkGap(on *instance, choose func(lines []razorpayx.Transaction) []razorpayx.Transaction) {
+	from, to := m.dropFromDay(choose)
 	if to.IsZero() || m.violation != nil {
 		return
 	}
@@ -136,12 +137,12 @@ func (m *market) checkGap(on *instance) {
 	isGap := func(d reconcile.Difference) bool { return d.Kind == reconcile.StatementHasGap && d.Subject == next }
 	m.reconcileDays(on, on.reconciling, reconcile.Period{From: from, To: to})
 	alone := m.reconcileDays(on, on.reconciling, reconcile.Period{From: to, To: to.AddDate(0, 0, 1)})
-	m.assert(misstatementsFound, slices.ContainsFunc(alone, isGap), "", "the last line of a day is not listed, and %s, compared alone, is not found to begin with another balance", next)
-	m.assert(misstatementsFound, slices.ContainsFunc(m.reconcileAgain(on), isGap), "", "the last line of a day is not listed, and it is not found that the statement of %s begins with another balance", next)
+	m.assert(misstatementsFound, slices.ContainsFunc(alone, isGap), "", "the end of a day is not listed, and %s, compared alone, is not found to begin with another balance", next)
+	m.assert(misstatementsFound, slices.ContainsFunc(m.reconcileAgain(on), isGap), "", "the end of a day is not listed, and it is not found that the statement of %s begins with another balance", next)
 	m.pass(m.now + 2*tickEvery) // the service compares what is open again meanwhile, and does not read that day's statement
 	m.compareOthers(on)
 	open, err := on.reconciling.Open(m.ctx, 10_000)
-	m.assert(misstatementsFound, m.violation != nil || err == nil && slices.ContainsFunc(open, isGap), "", "the last line of a day is still not listed, and that there is a gap on %s is not open any more (error %v)", next, err)
+	m.assert(misstatementsFound, m.violation != nil || err == nil && slices.ContainsFunc(open, isGap), "", "the end of a day is still not listed, and that there is a gap on %s is not open any more (error %v)", next, err)
 	if err := m.gateways.main().ask(http.MethodDelete, "/control/statement", nil, nil); err != nil {
 		m.broken(datastoreReadable, "", err.Error())
 	}
@@ -194,26 +195,57 @@ func (g *gateway) lines(from, to time.Time) (lines []razorpayx.Transaction) {
 	}
 }
 
-// dropLastOfDay leaves the last line of a day out of the main gateway's statement, and returns when that day begins, and the next day that has lines, which then
-// begins with a balance that no line leads to. It returns none where there are no two such days.
-func (m *market) dropLastOfDay() (of, next time.Time) {
+// dropFromDay leaves lines of a day out of the main gateway's statement, those that choose returns of the day's. It returns when that day begins,
+// and when the next one with lines does, which then begins with a balance that no line leads to. It returns none where choose never returns any.
+func (m *market) dropFromDay(choose func(lines []razorpayx.Transaction) []razorpayx.Transaction) (of, next time.Time) {
 	to := midnight(m.clock())
 	lines := m.gateways.main().lines(to.Add(-10*24*time.Hour), to)
-	day := func(t razorpayx.Transaction) time.Time { return midnight(time.Unix(t.CreatedAt, 0)) }
 	slices.SortFunc(lines, func(a, b razorpayx.Transaction) int {
 		return cmp.Or(cmp.Compare(a.CreatedAt, b.CreatedAt), cmp.Compare(a.ID, b.ID))
 	})
-	for i := 2; i < len(lines); i++ {
-		last, next := lines[i-1], lines[i]
-		if day(last).Equal(day(next)) || !day(lines[i-2]).Equal(day(last)) || lines[i-2].CreatedAt == last.CreatedAt || last.Source.Entity != "bank_transfer" && last.Source.Entity != "payout" {
-			continue
+	var days [][]razorpayx.Transaction
+	for _, l := range lines {
+		if n := len(days); n > 0 && dayOf(days[n-1][0]).Equal(dayOf(l)) {
+			days[n-1] = append(days[n-1], l)
+		} else {
+			days = append(days, []razorpayx.Transaction{l})
 		}
-		if err := m.gateways.main().ask(http.MethodPost, "/control/statement", sandbox.StatementChange{Change: "drop", Line: last.ID}, nil); err != nil {
-			m.broken(datastoreReadable, "", err.Error())
+	}
+	for i := 2; i < len(days); i++ {
+		dropped := choose(days[i-1])
+		for _, l := range dropped {
+			if err := m.gateways.main().ask(http.MethodPost, "/control/statement", sandbox.StatementChange{Change: "drop", Line: l.ID}, nil); err != nil {
+				m.broken(datastoreReadable, "", err.Error())
+			}
 		}
-		return day(last), day(next)
+		if len(dropped) > 0 {
+			return dayOf(dropped[0]), dayOf(days[i][0])
+		}
 	}
 	return of, next
+}
+
+func dayOf(l razorpayx.Transaction) time.Time { return midnight(time.Unix(l.CreatedAt, 0)) }
+
+// lastOfDay is the last of a day's lines, where that is certain, and the day has others.
+func lastOfDay(lines []razorpayx.Transaction) []razorpayx.Transaction {
+	n := len(lines)
+	if n < 2 || lines[n-2].CreatedAt == lines[n-1].CreatedAt || lines[n-1].Source.Entity != "bank_transfer" && lines[n-1].Source.Entity != "payout" {
+		return nil
+	}
+	return lines[n-1:]
+}
+
+// wholeDay is all lines of a day that did not end as it began: no day before the next one has lines then.
+func wholeDay(lines []razorpayx.Transaction) []razorpayx.Transaction {
+	moved := int64(0)
+	for _, l := range lines {
+		moved += l.Credit - l.Debit
+	}
+	if moved == 0 {
+		return nil
+	}
+	return lines
 }
 
 // checkRereading has the statement tell otherwise of a payout that was paid lately, after its line was read, and wants the nights that

@@ -124,4 +124,19 @@ var takeoverBugs = []planted{
 	{"a forgotten password that is set puts no hold on payouts", []edit{
 		{inAuth, "if err = s.replaceForgotten(ctx, tx, u, hash); err == nil {\n\t\t\tholdUntil, err = s.holdPayouts(ctx, tx, u, ledger.HoldPasswordReset)\n\t\t}", "err = s.replaceForgotten(ctx, tx, u, hash)"},
 	}},
+	{"an event that is there twice is nothing to the audit", []edit{
+		{inStore, "GROUP BY j.owner, j.number, j.subject, j.type HAVING COUNT(f.owner) <> 1", "GROUP BY j.owner, j.number, j.subject, j.type HAVING COUNT(f.owner) < 1"},
+	}},
+	{"a feed that stopped is not repaired", []edit{
+		{inStore, "if err != nil || last >= newest {", "if err != nil || last >= -1 {"},
+	}},
+	{"a checkpoint keeps what an unfinished one left", []edit{
+		{inStore, "ON CONFLICT (seller_id, checkpoint) DO UPDATE SET number = excluded.number,\n\t\t\t\ttotals = excluded.totals, hash = excluded.hash`", "ON CONFLICT (seller_id, checkpoint) DO NOTHING`"},
+	}},
+	{"a page of the largest payouts leaves out those as large as the last one", []edit{
+		{inStore, "(p.amount, p.id) < ((SELECT amount FROM payouts WHERE id = $17), $17))", "p.amount < (SELECT amount FROM payouts WHERE id = $17))"},
+	}},
+	{"a day without lines begins with any balance", []edit{
+		{inReconcile, "if d.Lines > 0 {\n\t\t\tc.balances.before", "if d.Lines >= 0 {\n\t\t\tc.balances.before"},
+	}},
 }

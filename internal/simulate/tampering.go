@@ -14,6 +14,7 @@ import (
 	"bursar/internal/ledger"
 	"bursar/internal/money"
 	"bursar/internal/payout"
+	"bursar/internal/proof"
 	"bursar/internal/sale"
 	"bursar/internal/store"
 )
@@ -34,7 +35,7 @@ func (m *market) checkTampering() {
 	t := &tamperer{m: m, on: on, raw: raw, s: s}
 	for _, act := range []func(){
 		t.raiseSale, t.raiseBalance, t.raisePayout, t.forgeEntry, t.dropEntry, t.hideSale, t.redirectAccount, t.raisePayoutUnderWay, t.hidePause, t.rewindPayout,
-		t.dropRefund, t.raiseEarnings, t.rescheduleSale, t.repeatRefund, t.dropEvent,
+		t.dropRefund, t.raiseEarnings, t.rescheduleSale, t.repeatRefund, t.dropEvent, t.repeatEvent, t.loseFeed, t.leaveCheckpoint,
 	} {
 		if m.violation == nil {
 			act()
@@ -418,6 +419,37 @@ func (t *tamperer) dropEvent() {
 	t.do(`DELETE FROM events WHERE ` + newest)
 	t.do(`UPDATE event_feed SET last = last - 1`)
 	t.whileTampered(t.s.id, "events-match-journal", 0, func() { t.insert("events", rows) }, func() { t.do(`UPDATE event_feed SET last = last + 1`) })
+}
+
+// repeatEvent has the feed tell of the newest event twice.
+func (t *tamperer) repeatEvent() {
+	t.do(`INSERT INTO events (number, id, owner, entry, type) SELECT number + 1, id || '2', owner, entry, type FROM events WHERE number = (SELECT MAX(number) FROM events)`)
+	t.do(`UPDATE event_feed SET last = last + 1`)
+	t.whileTampered(t.s.id, "events-match-journal", 0, func() {
+		t.do(`DELETE FROM events WHERE number = (SELECT MAX(number) FROM events)`)
+		t.do(`UPDATE event_feed SET last = last - 1`)
+	})
+}
+
+// loseFeed deletes the row that counts the events, so that new ones get no numbers until a repair.
+func (t *tamperer) loseFeed() {
+	t.do(`DELETE FROM event_feed`)
+	t.whileTampered(t.s.id, "events-match-journal", 0, func() { t.rebuild("event feed") })
+	t.earn(minimum, time.Hour)
+}
+
+// leaveCheckpoint leaves what a checkpoint that was never finished would have of the seller's journal. The next one has the journal as it is
+// then, which the audit compares.
+func (t *tamperer) leaveCheckpoint() {
+	m := t.m
+	t.do(`INSERT INTO checkpoint_journals (seller_id, checkpoint, number, totals, hash) SELECT seller_id, (SELECT MAX(number) + 1 FROM checkpoints), number, totals, hash
+		FROM checkpoint_journals WHERE seller_id = ? ORDER BY checkpoint DESC LIMIT 1`, t.s.id)
+	t.earn(minimum, time.Hour)
+	m.spawn(0, "operator", func() {
+		m.try(t.on, "checkpoint", func() error { _, err := t.on.proofs.Make(m.ctx, proof.Trust{}); return err })
+	})
+	m.pass(m.now + time.Minute)
+	m.audit(t.on)
 }
 
 // dropEntry deletes an entry of the seller behind a payout's request.

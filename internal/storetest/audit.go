@@ -139,6 +139,7 @@ func testAuditFinds(t *testing.T, b *bench) {
 		{`UPDATE sales SET due_at = available_at - 1 WHERE id = 'pending'`, []string{"nothing-is-stuck"}},
 		{noCheckpoint + `; DELETE FROM entries WHERE owner = 'usr_b'; DELETE FROM journals WHERE owner = 'usr_b'`, []string{"journals-are-whole"}},
 		{`UPDATE event_feed SET last = last + 1`, []string{"events-match-journal"}},
+		{`INSERT INTO queued_events (owner, entry, type) SELECT owner, entry, type FROM events WHERE type = 'payout.failed'`, []string{"events-match-journal: payout.failed, is 2 events"}},
 		{`UPDATE sale_refunds SET at = at + 1`, []string{"sales-match-journal"}},
 		{`UPDATE payouts SET amount = amount + 1 WHERE id = 'pyt_failed'`, []string{"payouts-match-journal"}},
 		{`UPDATE payouts SET state = 'submitted' WHERE id = 'pyt_waiting'`, []string{"payouts-match-journal"}},
@@ -178,7 +179,7 @@ func testAuditFinds(t *testing.T, b *bench) {
 		{`UPDATE journals SET earned = earned + 1 WHERE owner = 'usr_a'`, []string{"totals-match-adjustments: the seller earned", "journals-are-whole"}},
 		{`UPDATE entries SET available = available + 1, sales = sales - 1 WHERE type = 'balance.adjusted'`, []string{"adjustments-are-made-once", "journals-are-whole"}},
 		{`UPDATE checkpoints SET root = previous`, []string{"checkpoints-are-signed", "journals-match-checkpoint"}},
-		{`INSERT INTO checkpoint_keys (kid, public_key) VALUES ('mallory', 'x')`, []string{"checkpoints-are-signed"}},
+		{`INSERT INTO checkpoint_keys (kid, public_key) VALUES ('mallory', 'x')`, []string{"checkpoints-are-signed: key mallory"}},
 	}
 	broken := map[string]bool{
 		"file-is-sound":  true, // no statement damages a file; the engine's own tests do

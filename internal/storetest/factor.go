@@ -83,6 +83,16 @@ func testFactors(_ *testing.T, b *bench) {
 	want("usr_a")
 	want("usr_b", others)
 
+	begun := newFactor("fac_4", "usr_a") // no journal says that it was added
+	begun.ConfirmedAt = time.Time{}
+	b.update(func(tx *store.Tx) error {
+		return errors.Join(tx.DeleteFactor(b.ctx(), others), tx.InsertFactor(b.ctx(), begun))
+	})
+	b.wantCleanAudit()
+	b.update(func(tx *store.Tx) error {
+		return errors.Join(tx.DeleteFactor(b.ctx(), begun), tx.InsertFactor(b.ctx(), others))
+	})
+
 	forged := b.with(b.engine.Tamper(b.T, b.db, `UPDATE factors SET secret = 'of a thief'`))
 	if _, err := forged.db.FactorsOf(b.ctx(), "usr_b"); !errors.Is(err, auth.ErrTampered) {
 		b.Errorf("a forged second factor: %v", err)

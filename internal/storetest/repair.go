@@ -272,6 +272,17 @@ func testRepair(t *testing.T, b *bench) {
 			copied.restore()
 		})
 	}
+	t.Run("a row beside another seller's damaged journal", func(t *testing.T) {
+		copied.hands(`DELETE FROM entries WHERE owner = 'usr_b' AND number = 2; UPDATE payouts SET amount = amount + 1 WHERE id = 'pyt_open'`)
+		can := map[string]bool{}
+		for _, r := range repair(true) {
+			can[r.Subject] = r.Impossible == ""
+		}
+		if can["usr_b"] || !can["pyt_open"] {
+			t.Errorf("repaired are %v, want the payout and not the journal", can)
+		}
+		copied.restore()
+	})
 	b.must(copied.append(b.posting("usr_a", ledger.SaleRecorded, ledger.Sale(1))))
 	if _, err := copied.db.Payout(b.ctx(), payout.ID("pyt_open")); err != nil {
 		t.Error(err)
