@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"bursar/internal/store"
 	"bursar/internal/storetest"
 )
 
@@ -35,5 +36,26 @@ func TestCheckSchema_TableDropped_SaysSo(t *testing.T) {
 	place.ByHand(t, `DROP TABLE entries`)
 	if err := db.CheckSchema(t.Context()); err == nil || !strings.Contains(err.Error(), "nothing keeps entries (owner, number) unique") {
 		t.Errorf("the check says %v", err)
+	}
+}
+
+// TestCheckSchema_TriggerUnderAnotherKind_IsFound writes a trigger into SQLite's schema as another kind of thing. SQLite runs it, or
+// does not open the database.
+func TestCheckSchema_TriggerUnderAnotherKind_IsFound(t *testing.T) {
+	for _, kind := range []string{"TRIGGER", "Trigger", "view", "VIEW", "x"} {
+		t.Run(kind, func(t *testing.T) {
+			place := storetest.NewPlace(t)
+			place.ByHand(t, `PRAGMA writable_schema = 1; INSERT INTO sqlite_master (type, name, tbl_name, rootpage, sql)
+				VALUES ('`+kind+`', 'hidden', 'entries', 0, 'CREATE TRIGGER hidden AFTER INSERT ON entries BEGIN SELECT 1; END')`)
+			db, err := store.OpenSQLite(t.Context(), place.Path)
+			want := "malformed"
+			if err == nil {
+				defer db.Close()
+				err, want = db.CheckSchema(t.Context()), "the trigger hidden on entries"
+			}
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("opening and checking it says %v", err)
+			}
+		})
 	}
 }
