@@ -19,10 +19,15 @@ var selfActingPostgres = `SELECT 'the trigger ' || t.tgname || ' on ' || c.relna
 		WHERE w.ev_enabled <> 'D' AND` + ownTable() + `
 	UNION ALL SELECT 'the row level security of ' || c.relname FROM pg_class c WHERE row_security_active(c.oid) AND` + ownTable()
 
-// changedPostgres finds tables that add their rows to Bursar's, and functions that act where a row is written. Those that Bursar's own
+// changedPostgres finds tables that add their rows to Bursar's or change with them, and functions that act where a row is written. Those that Bursar's own
 // checks, defaults and indexes call are PostgreSQL's, and immutable.
 var changedPostgres = `SELECT 'the table ' || i.inhrelid::regclass || ', which inherits from ' || c.relname || ', is not Bursar''s'
 		FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhparent WHERE` + ownTable() + `
+	UNION ALL SELECT 'the foreign key ' || k.conname || ' of ' || k.conrelid::regclass || ', which refers to ' || c.relname || ', is not Bursar''s'
+		FROM pg_constraint k JOIN pg_class c ON c.oid = k.confrelid
+		WHERE k.contype = 'f' AND (k.confupdtype <> 'a' OR k.confdeltype <> 'a' OR k.conrelid NOT IN (SELECT c.oid FROM pg_class c WHERE` + ownTable() + `)) AND` + ownTable() + `
+	UNION ALL SELECT 'the type of ' || c.relname || '.' || a.attname || ' is not PostgreSQL''s' FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
+		JOIN pg_type y ON y.oid = a.atttypid WHERE a.attnum > 0 AND y.typnamespace <> 'pg_catalog'::regnamespace AND` + ownTable() + `
 	UNION ALL SELECT 'the check ' || k.conname || ' on ' || c.relname || ' calls a function' FROM pg_constraint k JOIN pg_class c ON c.oid = k.conrelid
 		WHERE k.contype = 'c' AND ` + callsFunction(`pg_constraint`, `k.oid`, `k.conbin`) + ` AND` + ownTable() + `
 	UNION ALL SELECT 'a default of ' || c.relname || ' calls a function' FROM pg_attrdef a JOIN pg_class c ON c.oid = a.adrelid

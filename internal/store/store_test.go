@@ -118,6 +118,14 @@ func TestPostgres(t *testing.T) {
 				Undo:   `ALTER TABLE payouts ALTER COLUMN notes DROP DEFAULT`, Said: "a default of payouts calls a function",
 			},
 			{Change: `CREATE INDEX slow ON payouts (sly(amount))`, Undo: `DROP INDEX slow`, Said: "the index slow on payouts calls a function"},
+			{
+				Change: `CREATE TABLE follower (payout TEXT REFERENCES payouts (id) ON UPDATE CASCADE)`, Undo: `DROP TABLE follower`,
+				Said: "the foreign key follower_payout_fkey of follower, which refers to payouts, is not Bursar's",
+			},
+			{
+				Change: `CREATE DOMAIN sly_text AS TEXT CHECK (sly(LENGTH(VALUE)::bigint)); ALTER TABLE queued_events ALTER COLUMN type TYPE sly_text`,
+				Undo:   `ALTER TABLE queued_events ALTER COLUMN type TYPE TEXT; DROP DOMAIN sly_text`, Said: "the type of queued_events.type is not PostgreSQL's",
+			},
 			{Change: `CREATE TABLE more () INHERITS (payouts)`, Undo: `DROP TABLE more`, Said: "the table more, which inherits from payouts, is not Bursar's"},
 		},
 		Open: func(t *testing.T) *store.DB {
