@@ -70,17 +70,7 @@ func (c ProfileChange) changes(u User) bool {
 }
 
 // checkBio returns what is wrong with a user's bio, or "".
-func checkBio(bio string) string {
-	control := func(c rune) bool { return limits.IsControl(c) && c != '\n' && c != '\r' && c != '\t' }
-	switch {
-	case utf8.RuneCountInString(bio) > maxBioRunes:
-		return "must be at most 500 characters"
-	case !utf8.ValidString(bio) || strings.ContainsFunc(bio, control):
-		return "must not contain control characters"
-	default:
-		return ""
-	}
-}
+func checkBio(bio string) string { return limits.Prose(bio, maxBioRunes) }
 
 // checkAddress returns what is wrong with an address on the web that may be empty, or "".
 func checkAddress(address string, schemes ...string) string {
