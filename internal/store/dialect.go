@@ -38,12 +38,15 @@ type dialect struct {
 	// unsound finds what is wrong with the database's file, where it is ours to look after: each row says so
 	// in one text column.
 	unsound string
-	// selfActing finds what changes or hides rows by itself, and uniqueKeys lists the keys that are unique, each as a table with
-	// its columns: each row names one in one text column.
-	selfActing, uniqueKeys string
-	// changed finds what else of the tables is not as the migrations make it, and definitions lists each table with the statement that
-	// made it, where the engine keeps that: each row is one text column. One of the two is "".
-	changed, definitions string
+	// selfActing finds what changes or hides rows by itself, and changed what else could act on rows or hide them, if there is more: each
+	// row names one in one text column.
+	selfActing, changed string
+	// definitions lists what the tables are made of: each row is one text column, with a name, a line break and the definition.
+	definitions string
+	// version is the engine's, in one text column.
+	version string
+	// makeSchema has the migrations make another schema, and lists its definitions.
+	makeSchema func(context.Context, *DB) ([]string, error)
 	// shortRead fits the context of a read by key to the driver. The function ends the read.
 	shortRead func(context.Context) (context.Context, context.CancelFunc)
 	// lost says that a statement failed because its connection was gone.

@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"path"
 	"regexp"
+	"slices"
 	"time"
 )
 
@@ -41,6 +42,14 @@ func migrations() ([]migration, error) {
 	return all, nil
 }
 
+// unknownMigrations are those of the applied ones that are not in the program.
+func unknownMigrations(applied []string) ([]string, error) {
+	known, err := migrations()
+	return slices.DeleteFunc(applied, func(name string) bool {
+		return slices.ContainsFunc(known, func(m migration) bool { return m.name == name })
+	}), err
+}
+
 // ownTables are those that the migrations make.
 func ownTables() (tables []string) {
 	all, err := migrations()
@@ -65,7 +74,7 @@ func migrate(ctx context.Context, conn *sql.Conn, d dialect) error {
 	if err := beginMigration(ctx, conn, d); err != nil {
 		return fmt.Errorf("lock for migration: %w", err)
 	}
-	if err := applyMigrations(ctx, conn, d); err != nil {
+	if err := applyMigrations(ctx, &Tx{dialect: d, conn: conn}); err != nil {
 		_, rollback := conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK")
 		return errors.Join(err, rollback)
 	}
@@ -82,10 +91,10 @@ func beginMigration(ctx context.Context, conn *sql.Conn, d dialect) error {
 	return nil
 }
 
-func applyMigrations(ctx context.Context, conn *sql.Conn, d dialect) error {
+func applyMigrations(ctx context.Context, tx *Tx) error {
 	const table = `CREATE TABLE IF NOT EXISTS schema_migrations (
 		name TEXT PRIMARY KEY, checksum TEXT NOT NULL, applied_at BIGINT NOT NULL)`
-	if _, err := conn.ExecContext(ctx, d.ddl(table)); err != nil {
+	if _, err := tx.exec(ctx, tx.dialect.ddl(table)); err != nil {
 		return fmt.Errorf("make the table of migrations: %w", err)
 	}
 	all, err := migrations()
@@ -94,7 +103,7 @@ func applyMigrations(ctx context.Context, conn *sql.Conn, d dialect) error {
 	}
 	for _, m := range all {
 		var applied string
-		done, err := found(conn.QueryRowContext(ctx, `SELECT checksum FROM schema_migrations WHERE name = $1`, m.name).Scan(&applied))
+		done, err := tx.one(ctx, `SELECT checksum FROM schema_migrations WHERE name = $1`, []any{m.name}, &applied)
 		switch {
 		case err != nil:
 			return err
@@ -103,13 +112,13 @@ func applyMigrations(ctx context.Context, conn *sql.Conn, d dialect) error {
 		case done:
 			continue
 		}
-		if _, err := conn.ExecContext(ctx, d.ddl(m.body)); err != nil {
-			if d.exists(err) {
+		if _, err := tx.exec(ctx, tx.dialect.ddl(m.body)); err != nil {
+			if tx.dialect.exists(err) {
 				err = fmt.Errorf("%w; the record of the schema (the table schema_migrations) was changed outside Bursar: restore a backup. Or the database is another program's: use one of Bursar's own", err)
 			}
 			return fmt.Errorf("migration %s: %w", m.name, err)
 		}
-		if _, err := conn.ExecContext(ctx, `INSERT INTO schema_migrations (name, checksum, applied_at) VALUES ($1, $2, $3)`,
+		if _, err := tx.exec(ctx, `INSERT INTO schema_migrations (name, checksum, applied_at) VALUES ($1, $2, $3)`,
 			m.name, m.checksum, micros(time.Now())); err != nil {
 			return err
 		}

@@ -61,8 +61,8 @@ var postgresDialect = dialect{
 	forShare:   func(table string) string { return " FOR KEY SHARE OF " + table },
 	skipLocked: " FOR NO KEY UPDATE SKIP LOCKED",
 	arrays:     true,
-	selfActing: selfActingPostgres, changed: changedPostgres,
-	uniqueKeys: uniqueKeysPostgres,
+	selfActing: selfActingPostgres, changed: changedPostgres, definitions: definitionsPostgres,
+	version: `SHOW server_version`, makeSchema: makeSchemaPostgres,
 	// Not a lock on the platform's row: those who share that let others in, and one who waits for it alone could wait for ever.
 	sharePause: "SELECT pg_advisory_xact_lock_shared(" + pauseLock + ")",
 	lockPause:  "SELECT pg_advisory_xact_lock(" + pauseLock + ")",

@@ -1,23 +1,44 @@
 package store
 
-import "strings"
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
 
-// What [DB.CheckSchema] asks PostgreSQL, of Bursar's tables alone, wherever its statements find them.
-const (
-	uniqueKeysPostgres = `SELECT t.relname || ' (' || (SELECT string_agg(a.attname, ', ' ORDER BY k.place)
-			FROM unnest(i.indkey::int2[]) WITH ORDINALITY k(number, place) JOIN pg_attribute a ON a.attrelid = t.oid AND a.attnum = k.number) || ')'
-			|| CASE WHEN i.indpred IS NULL THEN '' ELSE ' in part' END
-		FROM pg_index i JOIN pg_class t ON t.oid = i.indrelid
-		WHERE i.indisunique AND i.indisvalid AND i.indexprs IS NULL AND t.relkind = 'r' AND t.relnamespace = ` + ownSchema
-	ownSchema = `(SELECT relnamespace FROM pg_class WHERE oid = to_regclass('schema_migrations'))`
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"bursar/internal/ledger"
 )
 
-// selfActingPostgres names Bursar's tables one by one.
+// ownSchema is where [DB.CheckSchema] looks for Bursar's tables: where statements find them.
+const ownSchema = `(SELECT relnamespace FROM pg_class WHERE oid = to_regclass('schema_migrations'))`
+
+// selfActingPostgres names Bursar's tables one by one. A function or an operator beside PostgreSQL's own that fits a statement's types better is
+// called in its place. What was made since the database was has an id from 16384.
 var selfActingPostgres = `SELECT 'the trigger ' || t.tgname || ' on ' || c.relname FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid
 		WHERE NOT t.tgisinternal AND t.tgenabled <> 'D' AND` + ownTable() + `
 	UNION ALL SELECT 'the rule ' || w.rulename || ' on ' || c.relname FROM pg_rewrite w JOIN pg_class c ON c.oid = w.ev_class
 		WHERE w.ev_enabled <> 'D' AND` + ownTable() + `
-	UNION ALL SELECT 'the row level security of ' || c.relname FROM pg_class c WHERE row_security_active(c.oid) AND` + ownTable()
+	UNION ALL SELECT 'the row level security of ' || c.relname FROM pg_class c WHERE row_security_active(c.oid) AND` + ownTable() + `
+	UNION ALL SELECT 'the table ' || c.oid::regclass || ', which is in another schema than schema_migrations,' FROM pg_class c
+		WHERE c.relname IN ` + ownNames() + ` AND c.relnamespace <> ` + ownSchema + ` AND pg_table_is_visible(c.oid)
+	UNION ALL SELECT 'the function ' || f.oid::regprocedure || ', called like one of PostgreSQL,' FROM pg_proc f JOIN pg_language l ON l.oid = f.prolang
+		WHERE f.oid >= 16384 AND (l.lanname NOT IN ('c', 'internal') OR f.prokind = 'a') AND f.pronamespace::regnamespace::text = ANY(current_schemas(false))
+			AND EXISTS (SELECT 1 FROM pg_proc o WHERE o.proname = f.proname AND o.pronamespace = 'pg_catalog'::regnamespace) AND ` + notExtensions(`f.oid`, `f.proargtypes::oid[]`) + `
+	UNION ALL SELECT 'the operator ' || p.oid::regoperator || ', called like one of PostgreSQL,' FROM pg_operator p
+		JOIN pg_proc f ON f.oid = p.oprcode JOIN pg_language l ON l.oid = f.prolang
+		WHERE p.oid >= 16384 AND l.lanname <> 'c' AND p.oprnamespace::regnamespace::text = ANY(current_schemas(false))
+			AND EXISTS (SELECT 1 FROM pg_operator o WHERE o.oprname = p.oprname AND o.oprnamespace = 'pg_catalog'::regnamespace) AND ` + notExtensions(`p.oid`, `ARRAY[p.oprleft, p.oprright]`) + `
+	UNION ALL SELECT 'the schema pg_catalog in the search_path ' || current_setting('search_path') || ', behind another one,'
+		WHERE array_position(current_schemas(false), 'pg_catalog') > 1`
+
+// notExtensions is a condition that a function or an operator, or a type that it takes, is no extension's: what extensions such as citext do for
+// their own types is never called for Bursar's. (Functions in C or of the server only a superuser can make, or an extension.)
+func notExtensions(object, types string) string {
+	return `(NOT EXISTS (SELECT 1 FROM pg_depend d WHERE d.objid = ` + object + ` AND d.deptype = 'e')
+				OR NOT EXISTS (SELECT 1 FROM pg_type y WHERE y.oid = ANY(` + types + `) AND y.typnamespace <> 'pg_catalog'::regnamespace))`
+}
 
 // changedPostgres finds tables that add their rows to Bursar's or change with them, and functions that act where a row is written. Those that Bursar's own
 // checks, defaults and indexes call are PostgreSQL's, and immutable.
@@ -33,7 +54,51 @@ var changedPostgres = `SELECT 'the table ' || i.inhrelid::regclass || ', which i
 	UNION ALL SELECT 'a default of ' || c.relname || ' calls a function' FROM pg_attrdef a JOIN pg_class c ON c.oid = a.adrelid
 		WHERE ` + callsFunction(`pg_attrdef`, `a.oid`, `a.adbin`) + ` AND` + ownTable() + `
 	UNION ALL SELECT 'the index ' || x.indexrelid::regclass || ' on ' || c.relname || ' calls a function' FROM pg_index x JOIN pg_class c ON c.oid = x.indrelid
-		WHERE ` + callsFunction(`pg_class`, `x.indexrelid`, `NULL::text`) + ` AND` + ownTable()
+		WHERE ` + callsFunction(`pg_class`, `x.indexrelid`, `NULL::text`) + ` AND` + ownTable() + `
+	UNION ALL SELECT 'the statistics ' || s.stxname || ' of ' || c.relname || ' call a function' FROM pg_statistic_ext s JOIN pg_class c ON c.oid = s.stxrelid
+		WHERE ` + callsFunction(`pg_statistic_ext`, `s.oid`, `NULL::text`) + ` AND` + ownTable() + `
+	UNION ALL SELECT 'what checks the constraint ' || k.conname || ' of ' || c.relname || ' is turned off' FROM pg_constraint k JOIN pg_class c ON c.oid = k.conrelid
+		WHERE EXISTS (SELECT 1 FROM pg_trigger t WHERE t.tgconstraint = k.oid AND t.tgenabled <> 'O') AND` + ownTable() + `
+	UNION ALL SELECT 'session_replication_role is ' || current_setting('session_replication_role') || ', which turns off what checks foreign keys'
+		WHERE current_setting('session_replication_role') <> 'origin'`
+
+// definitionsPostgres lists tables, columns, constraints, and indexes that no constraint has. The tables to compare with are temporary. Casts and
+// parentheses are left out, because a dump may write them otherwise.
+var definitionsPostgres = `SELECT 'the table ' || c.relname || chr(10) || c.relkind::text || replace(c.relpersistence::text, 't', 'p') FROM pg_class c WHERE` + ownTable() + `
+	UNION ALL SELECT 'the column ' || c.relname || '.' || a.attname || chr(10) || concat_ws(' ', format_type(a.atttypid, a.atttypmod),
+			(SELECT o.collname FROM pg_collation o WHERE o.oid = a.attcollation), a.attnotnull, a.attidentity, a.attgenerated, ` + plainExpression(`pg_get_expr(e.adbin, e.adrelid)`) + `)
+		FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid LEFT JOIN pg_attrdef e ON e.adrelid = a.attrelid AND e.adnum = a.attnum
+		WHERE a.attnum > 0 AND NOT a.attisdropped AND` + ownTable() + `
+	UNION ALL SELECT 'the constraint ' || k.conname || ' of ' || c.relname || chr(10) || ` + plainExpression(`pg_get_constraintdef(k.oid)`) + `
+		FROM pg_constraint k JOIN pg_class c ON c.oid = k.conrelid WHERE k.contype IN ('c', 'f', 'p', 'u', 'x') AND` + ownTable() + `
+	UNION ALL SELECT 'the index ' || x.relname || chr(10) || i.indisunique || i.indisvalid || ` + plainExpression(`substring(pg_get_indexdef(x.oid) FROM ' USING .*')`) + `
+		FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid JOIN pg_class x ON x.oid = i.indexrelid
+		WHERE NOT EXISTS (SELECT 1 FROM pg_constraint k WHERE k.conindid = x.oid AND k.conrelid = c.oid) AND` + ownTable()
+
+// plainExpression leaves out casts to the types of Bursar's columns, and parentheses.
+func plainExpression(sql string) string {
+	return `regexp_replace(` + sql + `, '::(text|bigint|integer)|[()]', '', 'g')`
+}
+
+// makeSchemaPostgres lists the definitions of temporary tables that the migrations make, and drops those again.
+func makeSchemaPostgres(ctx context.Context, db *DB) (made []string, err error) {
+	err = ledger.DryRun(db.writer.update)(ctx, func(tx *Tx) error {
+		if _, err := tx.exec(ctx, `SET LOCAL search_path = pg_temp`); err != nil {
+			return err
+		}
+		if err := applyMigrations(ctx, tx); err != nil {
+			return err
+		}
+		return tx.each(ctx, definitionsPostgres, nil, collect(&made, itself))
+	})
+	if denied, ok := errors.AsType[*pgconn.PgError](err); ok && denied.Code == insufficientPrivilege {
+		err = fmt.Errorf("%w; let Bursar's role make temporary tables: GRANT TEMPORARY ON DATABASE the_database TO the_role", err)
+	}
+	return made, err
+}
+
+// insufficientPrivilege is what a statement ends with that the role may not run.
+const insufficientPrivilege = "42501"
 
 // callsFunction is a condition that an object of a catalog calls a function or an operator that is not PostgreSQL's, or one that is
 // not immutable, such as those that run a statement. An index can't call those.
@@ -45,10 +110,12 @@ func callsFunction(catalog, object, expression string) string {
 }
 
 // ownTable is a condition that c is one of Bursar's tables.
-func ownTable() string {
+func ownTable() string { return ` c.relnamespace = ` + ownSchema + ` AND c.relname IN ` + ownNames() }
+
+func ownNames() string {
 	var tables []string
 	for _, name := range ownTables() {
 		tables = append(tables, `'`+name+`'`)
 	}
-	return ` c.relnamespace = ` + ownSchema + ` AND c.relname IN (` + strings.Join(tables, `, `) + `)`
+	return `(` + strings.Join(tables, `, `) + `)`
 }

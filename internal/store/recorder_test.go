@@ -34,10 +34,14 @@ func (r *Recorder) note(statement string) {
 	r.statements[oneLine(statement)] = true
 }
 
+// again has what this process keeps be asked for again.
+func again() { madeSchemas.Clear() }
+
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 // OpenSQLite is [OpenSQLite], recorded.
 func (r *Recorder) OpenSQLite(ctx context.Context, path string) (*DB, error) {
+	again()
 	return openSQLite(ctx, path, func(dsn string) (*sql.DB, error) { return sql.OpenDB(recordedSQLite{r, dsn}), nil })
 }
 
@@ -53,6 +57,7 @@ func (r *Recorder) OpenPostgres(ctx context.Context, url string) (*DB, error) {
 		r.note(durabilityOn)
 		return connected(ctx, conn)
 	}
+	again()
 	return openPostgres(ctx, config, connections)
 }
 

@@ -2,11 +2,11 @@ package store
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // SchemaError says what is in the database that Bursar did not make, or not there that it made. A trigger, a rule or a policy undoes what
@@ -18,9 +18,10 @@ func (e SchemaError) Error() string {
 		". Find out who did that; drop what was added, make what is missing or restore a backup, and run \"bursar audit\""
 }
 
-// CheckSchema fails with [SchemaError] if a trigger or its like could undo what is written, or a key is not unique that must be.
+// CheckSchema fails with [SchemaError] if a trigger or its like could undo what is written, or a table is not as the migrations make it.
+// The tables of a newer version are not compared, so that this one can take its place.
 func (db *DB) CheckSchema(ctx context.Context) error {
-	changes, err := schemaChanges(ctx, db.dialect, db.texts)
+	changes, _, err := db.schemaChanges(ctx, db.texts)
 	if err == nil && len(changes) > 0 {
 		err = SchemaError{changes}
 	}
@@ -33,40 +34,85 @@ func (db *DB) texts(ctx context.Context, query string) (list []string, err error
 	return list, err
 }
 
-// schemaChanges lists what of the schema is not as the migrations make it. On PostgreSQL that is what could act by itself, and no more.
-func schemaChanges(ctx context.Context, d dialect, texts func(context.Context, string) ([]string, error)) ([]string, error) {
-	changes, err := texts(ctx, d.selfActing)
-	for i := range changes {
-		changes[i] += " is not Bursar's"
-	}
+// schemaChanges lists what of the schema is not Bursar's, or not as the migrations make it, and the migrations of a newer version. Where
+// there are those, it does not compare definitions.
+func (db *DB) schemaChanges(ctx context.Context, texts func(context.Context, string) ([]string, error)) (changes, newer []string, err error) {
+	acting, err := texts(ctx, db.dialect.selfActing)
 	if err != nil {
+		return nil, nil, err
+	}
+	for _, a := range acting {
+		changes = append(changes, a+" is not Bursar's")
+	}
+	if db.dialect.changed != "" {
+		more, err := texts(ctx, db.dialect.changed)
+		if err != nil {
+			return nil, nil, err
+		}
+		changes = append(changes, more...)
+	}
+	applied, err := texts(ctx, `SELECT name FROM schema_migrations ORDER BY name`)
+	if err != nil {
+		return nil, nil, err
+	}
+	if newer, err = unknownMigrations(applied); err != nil || len(newer) > 0 {
+		return changes, newer, err
+	}
+	made, err := db.madeSchema(ctx)
+	if err != nil {
+		return nil, nil, fmt.Errorf("make a schema to compare with: %w", err)
+	}
+	definitions, err := texts(ctx, db.dialect.definitions)
+	return append(changes, compareDefinitions(definitions, made)...), nil, err
+}
+
+// madeSchemas are what the migrations make, by the version of the engine: nothing else changes it.
+var madeSchemas sync.Map
+
+func (db *DB) madeSchema(ctx context.Context) ([]string, error) {
+	var version string
+	if err := db.queryOne(ctx, db.dialect.version, nil, &version); err != nil {
 		return nil, err
 	}
-	made, err := makeSchema(ctx)
-	if err != nil {
-		return nil, err
+	if made, isMade := madeSchemas.Load(version); isMade {
+		return made.([]string), nil
 	}
-	keys, err := texts(ctx, d.uniqueKeys)
-	if err != nil {
-		return nil, err
+	made, err := db.dialect.makeSchema(ctx, db)
+	if err == nil {
+		madeSchemas.Store(version, made)
 	}
-	for _, key := range made.uniqueKeys {
-		if !slices.Contains(keys, key) {
-			changes = append(changes, "nothing keeps "+key+" unique")
+	return made, err
+}
+
+// compareDefinitions says what is not as it was made. Of what was added it names columns and constraints, which may refuse what Bursar
+// writes. An operator may add tables and indexes.
+func compareDefinitions(definitions, made []string) (changes []string) {
+	there, own := byName(definitions), byName(made)
+	for _, name := range slices.Sorted(maps.Keys(own)) {
+		switch definition, isThere := there[name]; {
+		case !isThere:
+			changes = append(changes, name+" is missing")
+		case definition != own[name]:
+			changes = append(changes, name+" is not as Bursar makes it")
 		}
 	}
-	if d.changed != "" {
-		more, err := texts(ctx, d.changed)
-		return append(changes, more...), err
-	}
-	tables, err := texts(ctx, d.definitions)
-	for _, table := range made.tables {
-		if !slices.ContainsFunc(tables, func(t string) bool { return plainDefinition(t) == plainDefinition(table) }) {
-			name, _, _ := strings.Cut(table, "\n")
-			changes = append(changes, "the table "+name+" is not as Bursar makes it")
+	for _, name := range slices.Sorted(maps.Keys(there)) {
+		_, isOwn := own[name]
+		if !isOwn && (strings.HasPrefix(name, "the column ") || strings.HasPrefix(name, "the constraint ")) {
+			changes = append(changes, name+" is not Bursar's")
 		}
 	}
-	return changes, err
+	return changes
+}
+
+// byName splits each definition from its name.
+func byName(definitions []string) map[string]string {
+	split := make(map[string]string, len(definitions))
+	for _, d := range definitions {
+		name, definition, _ := strings.Cut(d, "\n")
+		split[name] = plainDefinition(definition)
+	}
+	return split
 }
 
 // plainDefinition leaves out comments and how a definition is set.
@@ -77,36 +123,6 @@ func plainDefinition(sql string) string {
 		plain = append(plain, strings.Fields(code)...)
 	}
 	return strings.Join(plain, " ")
-}
-
-// madeSchema is what the migrations make on SQLite: the unique keys, and the tables with their definitions.
-type madeSchema struct{ uniqueKeys, tables []string }
-
-// makeSchema makes it in an empty database of its own.
-func makeSchema(ctx context.Context) (made madeSchema, err error) {
-	pool, err := sql.Open("sqlite", ":memory:")
-	if err != nil {
-		return made, err
-	}
-	defer func() { err = errors.Join(err, pool.Close()) }()
-	conn, err := pool.Conn(ctx)
-	if err != nil {
-		return made, err
-	}
-	defer func() { err = errors.Join(err, conn.Close()) }()
-	if err := migrate(ctx, conn, sqliteDialect); err != nil {
-		return made, fmt.Errorf("make a schema to compare with: %w", err)
-	}
-	for query, list := range map[string]*[]string{uniqueKeysSQLite: &made.uniqueKeys, definitionsSQLite: &made.tables} {
-		rows, err := conn.QueryContext(ctx, query)
-		if err == nil {
-			err = eachRow(rows, collect(list, itself))
-		}
-		if err != nil {
-			return made, err
-		}
-	}
-	return made, nil
 }
 
 // CheckTriggers fails with [SchemaError] if a trigger or its like could undo what is written.

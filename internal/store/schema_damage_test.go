@@ -1,10 +1,12 @@
 package store_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"bursar/internal/ledger"
 	"bursar/internal/store"
 	"bursar/internal/storetest"
 )
@@ -34,7 +36,7 @@ func TestCheckSchema_TableDropped_SaysSo(t *testing.T) {
 	place := storetest.NewPlace(t)
 	db := place.Open(t)
 	place.ByHand(t, `DROP TABLE entries`)
-	if err := db.CheckSchema(t.Context()); err == nil || !strings.Contains(err.Error(), "nothing keeps entries (owner, number) unique") {
+	if err := db.CheckSchema(t.Context()); err == nil || !strings.Contains(err.Error(), "the table entries is missing") {
 		t.Errorf("the check says %v", err)
 	}
 }
@@ -57,5 +59,31 @@ func TestCheckSchema_TriggerUnderAnotherKind_IsFound(t *testing.T) {
 				t.Errorf("opening and checking it says %v", err)
 			}
 		})
+	}
+}
+
+// TestCheckSchema_NewerMigration_IsLetBe goes back to this version after one that made a column. Triggers are found all the same.
+func TestCheckSchema_NewerMigration_IsLetBe(t *testing.T) {
+	place := storetest.NewPlace(t)
+	db := place.Open(t)
+	place.ByHand(t, `ALTER TABLE users ADD COLUMN later TEXT NOT NULL DEFAULT ''`)
+	if err := db.CheckSchema(t.Context()); err == nil || !strings.Contains(err.Error(), "the table users is not as Bursar makes it") {
+		t.Errorf("without a migration the check says %v", err)
+	}
+	place.ByHand(t, `INSERT INTO schema_migrations (name, checksum, applied_at) VALUES ('9999_later.sql', 'x', 1)`)
+	if err := db.CheckSchema(t.Context()); err != nil {
+		t.Error(err)
+	}
+	report, err := db.Audit(t.Context(), storetest.Keys(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := slices.IndexFunc(report.Findings, func(f ledger.Finding) bool { return f.Name == "schema-is-ours" })
+	if found := report.Findings[at].Violations; len(found) != 1 || !strings.Contains(found[0].Problem, "9999_later.sql is not one of this version's") {
+		t.Errorf("the audit finds %v", found)
+	}
+	place.ByHand(t, `CREATE TRIGGER sly AFTER INSERT ON entries BEGIN SELECT 1; END`)
+	if err := db.CheckSchema(t.Context()); err == nil || !strings.Contains(err.Error(), "the trigger sly on entries is not Bursar's") {
+		t.Errorf("with a trigger the check says %v", err)
 	}
 }

@@ -49,8 +49,8 @@ var sqliteDialect = dialect{
 		return strings.Join(lists, ` UNION ALL `) + ` ORDER BY 1 DESC LIMIT $1 + 0` // by p.id
 	},
 	unsound:    `SELECT integrity_check FROM pragma_integrity_check WHERE integrity_check <> 'ok'`,
-	selfActing: selfActingSQLite,
-	uniqueKeys: uniqueKeysSQLite, definitions: definitionsSQLite,
+	selfActing: selfActingSQLite, definitions: definitionsSQLite,
+	version: `SELECT sqlite_version()`, makeSchema: makeSchemaSQLite,
 	// A context that can end costs a goroutine per statement, more than a read by key does.
 	shortRead: func(ctx context.Context) (context.Context, context.CancelFunc) {
 		return context.WithoutCancel(ctx), func() {}

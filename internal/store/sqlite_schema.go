@@ -1,11 +1,37 @@
 package store
 
+import (
+	"context"
+	"database/sql"
+	"errors"
+)
+
 // What [DB.CheckSchema] asks SQLite.
 const (
 	// SQLite also runs a trigger whose kind was written by hand in capitals. It opens no database with one under a kind in this list.
 	selfActingSQLite = `SELECT 'the trigger ' || name || ' on ' || tbl_name FROM sqlite_master WHERE type NOT IN ('table', 'index', 'view')`
-	uniqueKeysSQLite = `SELECT m.name || ' (' || (SELECT group_concat(c.name, ', ' ORDER BY c.seqno) FROM pragma_index_info(i.name) c) || ')'
-			|| CASE WHEN i.partial = 1 THEN ' in part' ELSE '' END
-		FROM sqlite_master m JOIN pragma_index_list(m.name) i WHERE m.type = 'table' AND i."unique" = 1`
-	definitionsSQLite = `SELECT name || char(10) || sql FROM sqlite_master WHERE type = 'table'`
+	// The index of a key that a table's own statement makes has no statement.
+	definitionsSQLite = `SELECT 'the ' || type || ' ' || name || char(10) || sql FROM sqlite_master WHERE type IN ('table', 'index') AND sql IS NOT NULL`
 )
+
+// makeSchemaSQLite lists the definitions of an empty database in memory.
+func makeSchemaSQLite(ctx context.Context, db *DB) (made []string, err error) {
+	pool, err := sql.Open("sqlite", ":memory:")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, pool.Close()) }()
+	conn, err := pool.Conn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, conn.Close()) }()
+	if err := migrate(ctx, conn, db.dialect); err != nil {
+		return nil, err
+	}
+	rows, err := conn.QueryContext(ctx, db.dialect.definitions)
+	if err != nil {
+		return nil, err
+	}
+	return made, eachRow(rows, collect(&made, itself))
+}

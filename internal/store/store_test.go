@@ -39,6 +39,8 @@ func TestSQLite(t *testing.T) {
 			Change: `PRAGMA writable_schema = 1; UPDATE sqlite_master SET sql = REPLACE(sql, 'TEXT PRIMARY KEY', 'TEXT PRIMARY KEY ON CONFLICT REPLACE') WHERE name = 'payouts'`,
 			Undo:   `PRAGMA writable_schema = 1; UPDATE sqlite_master SET sql = REPLACE(sql, ' ON CONFLICT REPLACE', '') WHERE name = 'payouts'`,
 			Said:   "the table payouts is not as Bursar makes it",
+		}, {
+			Change: `DROP INDEX payouts_due`, Undo: `CREATE INDEX payouts_due ON payouts (due_at) WHERE due_at IS NOT NULL`, Said: "the index payouts_due is missing",
 		}},
 		Open: func(t *testing.T) *store.DB {
 			t.Helper()
@@ -106,7 +108,7 @@ func TestPostgres(t *testing.T) {
 		NoTrigger: `DROP TRIGGER undoing ON payouts`,
 		SchemaChanges: []storetest.SchemaChange{
 			{
-				Change: `CREATE FUNCTION sly(BIGINT) RETURNS BOOLEAN LANGUAGE sql IMMUTABLE AS 'SELECT TRUE'; ALTER TABLE payouts ADD CONSTRAINT sly CHECK (sly(amount))`,
+				Change: `CREATE FUNCTION repeated(TEXT, BIGINT) RETURNS TEXT LANGUAGE sql AS 'SELECT repeat($1, $2::integer)'; CREATE FUNCTION sly(BIGINT) RETURNS BOOLEAN LANGUAGE sql IMMUTABLE AS 'SELECT TRUE'; ALTER TABLE payouts ADD CONSTRAINT sly CHECK (sly(amount))`,
 				Undo:   `ALTER TABLE payouts DROP CONSTRAINT sly`, Said: "the check sly on payouts calls a function",
 			},
 			{
@@ -124,9 +126,41 @@ func TestPostgres(t *testing.T) {
 			},
 			{
 				Change: `CREATE DOMAIN sly_text AS TEXT CHECK (sly(LENGTH(VALUE)::bigint)); ALTER TABLE queued_events ALTER COLUMN type TYPE sly_text`,
-				Undo:   `ALTER TABLE queued_events ALTER COLUMN type TYPE TEXT; DROP DOMAIN sly_text`, Said: "the type of queued_events.type is not PostgreSQL's",
+				Undo:   `ALTER TABLE queued_events ALTER COLUMN type TYPE TEXT COLLATE "C"; DROP DOMAIN sly_text`, Said: "the type of queued_events.type is not PostgreSQL's",
 			},
 			{Change: `CREATE TABLE more () INHERITS (payouts)`, Undo: `DROP TABLE more`, Said: "the table more, which inherits from payouts, is not Bursar's"},
+			{
+				Change: `CREATE FUNCTION public.unnest(TEXT[]) RETURNS SETOF TEXT LANGUAGE sql AS 'SELECT pg_catalog.unnest($1)'`,
+				Undo:   `DROP FUNCTION public.unnest(TEXT[])`, Said: "the function unnest(text[]), called like one of PostgreSQL, is not Bursar's", Acts: true,
+			},
+			{
+				Change: `CREATE AGGREGATE public.count(TEXT) (SFUNC = int8inc_any, STYPE = BIGINT, INITCOND = '0')`,
+				Undo:   `DROP AGGREGATE public.count(TEXT)`, Said: "the function count(text), called like one of PostgreSQL, is not Bursar's", Acts: true,
+			},
+			{
+				Change: `CREATE OPERATOR public.|| (LEFTARG = TEXT, RIGHTARG = BIGINT, FUNCTION = repeated)`,
+				Undo:   `DROP OPERATOR public.|| (TEXT, BIGINT)`, Said: "the operator ||(text,bigint), called like one of PostgreSQL, is not Bursar's", Acts: true,
+			},
+			{Change: `CREATE STATISTICS slow ON (sly(amount)) FROM payouts`, Undo: `DROP STATISTICS slow`, Said: "the statistics slow of payouts call a function"},
+			{
+				Change: `ALTER TABLE earnings DISABLE TRIGGER ALL`, Undo: `ALTER TABLE earnings ENABLE TRIGGER ALL`,
+				Said: "what checks the constraint earnings_seller_id_fkey of earnings is turned off",
+			},
+			{
+				Change: `ALTER TABLE journals ALTER COLUMN available TYPE DOUBLE PRECISION`, Undo: `ALTER TABLE journals ALTER COLUMN available TYPE BIGINT`,
+				Said: "the column journals.available is not as Bursar makes it",
+			},
+			{
+				Change: `ALTER TABLE payouts ADD CONSTRAINT one EXCLUDE USING btree (seller_id WITH =)`, Undo: `ALTER TABLE payouts DROP CONSTRAINT one`,
+				Said: "the constraint one of payouts is not Bursar's",
+			},
+			{
+				Change: `ALTER TABLE settings DROP CONSTRAINT settings_pkey, ADD PRIMARY KEY (name) DEFERRABLE`, Undo: `ALTER TABLE settings DROP CONSTRAINT settings_pkey, ADD PRIMARY KEY (name)`,
+				Said: "the constraint settings_pkey of settings is not as Bursar makes it",
+			},
+			{Change: `ALTER TABLE entries ADD COLUMN note TEXT`, Undo: `ALTER TABLE entries DROP COLUMN note`, Said: "the column entries.note is not Bursar's"},
+			{Change: `ALTER TABLE entries SET UNLOGGED`, Undo: `ALTER TABLE entries SET LOGGED`, Said: "the table entries is not as Bursar makes it"},
+			{Change: `DROP INDEX payouts_due`, Undo: `CREATE INDEX payouts_due ON payouts (due_at) WHERE due_at IS NOT NULL`, Said: "the index payouts_due is missing"},
 		},
 		Open: func(t *testing.T) *store.DB {
 			t.Helper()

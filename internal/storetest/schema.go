@@ -37,7 +37,7 @@ func testSchemaIsOurs(_ *testing.T, b *bench) {
 		b.Helper()
 		for i, refuse := range refusals {
 			changed, isChanged := errors.AsType[store.SchemaError](refuse())
-			if !isChanged || len(changed.Changes) != 1 || !strings.Contains(changed.Error(), change) {
+			if !isChanged || len(changed.Changes) == 0 || !strings.Contains(changed.Error(), change) {
 				b.Errorf("refusal %d says %q, and the change is that %s", i, changed, change)
 			}
 		}
@@ -56,10 +56,12 @@ func testSchemaIsOurs(_ *testing.T, b *bench) {
 	for _, a := range b.engine.SchemaChanges {
 		byHand(a.Change)
 		want(a.Said, repair, check)
-		b.must(lease())
+		if err := lease(); errors.As(err, new(store.SchemaError)) != a.Acts {
+			b.Errorf("a lease says %v, and the change is that %s", err, a.Said)
+		}
 		byHand(a.Undo)
 		b.must(errors.Join(repair(), check()))
 	}
 	byHand(`DROP INDEX bank_accounts_current`)
-	want("nothing keeps bank_accounts (seller_id) in part unique", repair, check)
+	want("the index bank_accounts_current is missing", repair, check)
 }

@@ -41,7 +41,11 @@ type Engine struct {
 }
 
 // SchemaChange is a change of the schema, how to undo it, and what is said of it.
-type SchemaChange struct{ Change, Undo, Said string }
+type SchemaChange struct {
+	Change, Undo, Said string
+	// Acts says that a running service stops as well.
+	Acts bool
+}
 
 // Column is a column of a table.
 type Column struct {
