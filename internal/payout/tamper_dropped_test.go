@@ -134,26 +134,64 @@ func TestSubmit_JournalCutOff_NotSent(t *testing.T) {
 	}
 }
 
-// TestSubmit_CorrectionCutOff_NotSent drops the entry that took money from a seller, with the totals put back, and restarts. The feed still has
-// its event.
+// TestSubmit_CorrectionCutOff_NotSent drops the entry that took money from a seller, with the totals put back. The feed still has its
+// event, or the process has written the entry, before the seller asked for a payout or while one waited.
 func TestSubmit_CorrectionCutOff_NotSent(t *testing.T) {
+	take := func(s *story) {
+		taken := ledger.Posting{
+			Owner: "usr_b", At: s.now, Type: ledger.BalanceAdjusted, Subject: "adjustment:one", Actor: "user:usr_admin", Data: "{}", Moved: ledger.AdjustBalance(-2_000_000),
+		}
+		if err := s.db.Payouts().InTx(s.Context(), func(tx payout.Tx) error {
+			_, err := tx.Append(s.Context(), taken)
+			return err
+		}); err != nil {
+			s.Fatal(err)
+		}
+		if _, err := s.db.NumberEvents(s.Context(), 100, s.now, func(prefix string) string { return id.New(prefix, s.now) }, nil); err != nil {
+			s.Fatal(err)
+		}
+	}
+	const noEvents = `DELETE FROM events; DELETE FROM queued_events`
+	for name, cut := range map[string]func(*story) payout.Payout{
+		"after a restart, with its event": func(s *story) payout.Payout {
+			take(s)
+			s.putBackEnd("usr_b")
+			s.close()
+			s.open(s)
+			return s.request("usr_b", 2_000_000)
+		},
+		"in the same process": func(s *story) payout.Payout {
+			take(s)
+			s.putBackEnd("usr_b")
+			s.place.ByHand(s, noEvents)
+			return s.request("usr_b", 2_000_000)
+		},
+		"while a payout waits": func(s *story) payout.Payout {
+			waits := s.request("usr_b", 2_000_000)
+			s.place.ByHand(s, `DROP TABLE kept_journals`)
+			s.keep("journals")
+			take(s)
+			s.putBackEnd("usr_b")
+			s.place.ByHand(s, noEvents)
+			return waits
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStory(t)
+			s.keep("journals")
+			s.wantNotSent(cut(s))
+		})
+	}
+}
+
+// TestSubmit_FreezeCutOff_NotSent takes an admin's freeze out of a seller's journal, with the totals put back. The process has written it.
+func TestSubmit_FreezeCutOff_NotSent(t *testing.T) {
 	s := newStory(t)
 	s.keep("journals")
-	taken := ledger.Posting{
-		Owner: "usr_b", At: s.now, Type: ledger.BalanceAdjusted, Subject: "adjustment:one", Actor: "user:usr_admin", Data: "{}", Moved: ledger.AdjustBalance(-2_000_000),
-	}
-	if err := s.db.Payouts().InTx(t.Context(), func(tx payout.Tx) error {
-		_, err := tx.Append(t.Context(), taken)
-		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.db.NumberEvents(t.Context(), 100, s.now, func(prefix string) string { return id.New(prefix, s.now) }, nil); err != nil {
+	if err := s.payouts.Freeze(t.Context(), ada, "usr_b"); err != nil {
 		t.Fatal(err)
 	}
 	s.putBackEnd("usr_b")
-	s.close()
-	s.open(s)
 	s.wantNotSent(s.request("usr_b", 2_000_000))
 }
 
@@ -179,8 +217,22 @@ func (s *story) wantNotSent(p payout.Payout) {
 	}
 }
 
-// TestPause_CutOff_NothingSent takes the pause of all payouts out of the platform's journal, with the totals put back. A checkpoint has it.
+// TestPause_CutOff_NothingSent takes the pause of all payouts out of the platform's journal, with the totals put back. The process has written
+// it, or a checkpoint has it.
 func TestPause_CutOff_NothingSent(t *testing.T) {
+	t.Run("in the same process", func(t *testing.T) { pauseCutOff(t, func(*story) {}) })
+	t.Run("after a restart", func(t *testing.T) {
+		pauseCutOff(t, func(s *story) {
+			s.place.ByHand(t, `INSERT INTO checkpoint_journals SELECT owner, 1, number, '', hash FROM journals WHERE owner = 'platform'`)
+			s.close()
+			s.open(t)
+			s.payouts = s.newPayouts(t)
+		})
+	})
+}
+
+func pauseCutOff(t *testing.T, then func(*story)) {
+	t.Helper()
 	s := newStory(t)
 	if err := errors.Join(s.payouts.Pause(t.Context(), ada), s.payouts.Resume(t.Context(), ada)); err != nil {
 		t.Fatal(err)
@@ -189,7 +241,7 @@ func TestPause_CutOff_NothingSent(t *testing.T) {
 	if err := s.payouts.Pause(t.Context(), ada); err != nil {
 		t.Fatal(err)
 	}
-	s.place.ByHand(t, `INSERT INTO checkpoint_journals SELECT owner, 1, number, '', hash FROM journals WHERE owner = 'platform'`)
+	then(s)
 	s.putBackEnd("platform")
 	s.now = s.now.Add(windowOver)
 	if err := s.payouts.Step(t.Context(), s.id); err == nil || s.gateway.sent != 0 {

@@ -148,6 +148,9 @@ func (tx *Tx) Append(ctx context.Context, p ledger.Posting) (ledger.Entry, error
 	if err == nil {
 		err = tx.queueEvents(ctx, event.Of(e))
 	}
+	if err == nil {
+		tx.appended = append(tx.appended, after)
+	}
 	return e, err
 }
 
@@ -286,6 +289,16 @@ func (db *DB) EntriesAboutBefore(ctx context.Context, owner, subject string, bef
 func (tx *Tx) CheckJournal(ctx context.Context, owner string, from int64) error {
 	if err := tx.checkFrom(ctx, owner, from, ledger.Head{}); err != nil {
 		return err
+	}
+	if end := tx.tails.end(owner); end.number > 0 {
+		var one int
+		there, err := tx.one(ctx, `SELECT 1 FROM entries WHERE owner = $1 AND number = $2 AND hash = $3`, []any{owner, end.number, string(end.hash)}, &one)
+		if err != nil {
+			return err
+		}
+		if !there {
+			return end.gone(owner)
+		}
 	}
 	query, args := entriesKnownElsewhere(tx.dialect, []string{owner})
 	var tampered error // not the statement's, after which the transaction could record nothing of it

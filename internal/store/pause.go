@@ -19,8 +19,9 @@ var platformHead = `SELECT COALESCE(newest, 0), (SELECT COUNT(*) FROM checkpoint
 	strings.ReplaceAll(balanceColumns, ", ", ", 0), COALESCE(") + `, 0)
 	FROM (SELECT MAX(number) AS newest FROM entries WHERE owner = 'platform') AS e LEFT JOIN journals ON owner = 'platform'`
 
-// paused reads a row of platformHead. tampered is [ledger.ErrTampered] unless the service wrote what is there.
-func paused(keys ledger.Keys, r *row) (is bool, tampered error) {
+// paused reads a row of platformHead. tampered is [ledger.ErrTampered] unless the service wrote what is there, and it goes on to the place that
+// the process knew before it read the row.
+func paused(keys ledger.Keys, known journalEnd, r *row) (is bool, tampered error) {
 	head := ledger.NewHead(decision.Platform)
 	var newest, lacking int64
 	var hash ledger.Hash
@@ -31,6 +32,9 @@ func paused(keys ledger.Keys, r *row) (is bool, tampered error) {
 	err := head.Check(keys)
 	if err == nil && newest != head.Number {
 		err = ledger.ErrTampered.Because(fmt.Errorf("the balance of %s is that after entry %d, and there are entries up to %d", head.Owner, head.Number, newest))
+	}
+	if err == nil && (head.Number < known.number || head.Number == known.number && known.number > 0 && head.Hash != known.hash) {
+		err = known.gone(head.Owner)
 	}
 	if err == nil && lacking > 0 {
 		err = endCutOff(head.Owner, "the newest checkpoint has an entry")
@@ -45,7 +49,8 @@ func (db *DB) PayoutsPaused(ctx context.Context) (is bool, err error) {
 		return false, err
 	}
 	var tampered error
-	err = db.query(ctx, platformHead, func(r *row) { is, tampered = paused(keys, r) })
+	known := db.tails.end(decision.Platform)
+	err = db.query(ctx, platformHead, func(r *row) { is, tampered = paused(keys, known, r) })
 	return is, cmp.Or(err, tampered)
 }
 
@@ -59,7 +64,8 @@ func (tx *Tx) PayoutsPaused(ctx context.Context) (is bool, err error) {
 		return false, err
 	}
 	var tampered error // no statement has failed, so the transaction goes on
-	err = tx.each(ctx, platformHead, nil, func(r *row) { is, tampered = paused(keys, r) })
+	known := tx.tails.end(decision.Platform)
+	err = tx.each(ctx, platformHead, nil, func(r *row) { is, tampered = paused(keys, known, r) })
 	return is, cmp.Or(err, tampered)
 }
 

@@ -114,8 +114,8 @@ func openPostgres(ctx context.Context, config *pgx.ConnConfig, connections int) 
 		return nil, fmt.Errorf("open the PostgreSQL database: %w", err)
 	}
 	writers := max(1, connections/2)
-	keys := &signer{}
-	writer := postgresWriter{newPostgresPool(config, writers), keys}
+	keys, tails := &signer{}, &tailCache{}
+	writer := postgresWriter{newPostgresPool(config, writers), keys, tails}
 	reader := newPostgresPool(config, max(1, connections-writers))
 	dialect := postgresDialect
 	dialect.lost = func(err error) bool { return reader.forgetAfter(err) && !isTimeout(err) }
@@ -130,7 +130,8 @@ func openPostgres(ctx context.Context, config *pgx.ConnConfig, connections int) 
 		reader:     reader.DB,
 		writer:     writer,
 		signer:     keys,
-		units:      newUnitWriter(config, keys, writer.update),
+		tails:      tails,
+		units:      newUnitWriter(config, keys, tails, writer.update),
 		statements: newStatementWriter(config, writer.update),
 		rows:       rows,
 		keyed:      rows,
@@ -297,6 +298,7 @@ func (l *postgresLine) hangUp() {
 type postgresWriter struct {
 	pool   postgresPool
 	signer *signer
+	tails  *tailCache
 }
 
 // maxTries bounds how often a transaction is begun again after it met others.
@@ -331,10 +333,15 @@ func (w postgresWriter) transact(ctx context.Context, fn func(*Tx) error) (commi
 		return false, err
 	}
 	defer t.Rollback() //nolint:errcheck // after a commit it does nothing, and otherwise the error is returned already
-	if err := (&Tx{dialect: postgresDialect, conn: boundTx{t, ctx}, signer: w.signer}).run(fn); err != nil {
+	tx := &Tx{dialect: postgresDialect, conn: boundTx{t, ctx}, signer: w.signer, tails: w.tails}
+	if err := tx.run(fn); err != nil {
 		return false, err
 	}
-	return true, t.Commit()
+	if err := t.Commit(); err != nil {
+		return true, err
+	}
+	w.tails.wrote(tx.appended)
+	return true, nil
 }
 
 // boundTx runs statements for as long as their transaction has, whatever becomes of its caller.

@@ -36,10 +36,10 @@ type unitLine struct {
 	tails   *tailCache
 }
 
-func newUnitWriter(config *pgx.ConnConfig, keys *signer, alone func(context.Context, func(*Tx) error) error) *unitWriter {
+func newUnitWriter(config *pgx.ConnConfig, keys *signer, tails *tailCache, alone func(context.Context, func(*Tx) error) error) *unitWriter {
 	config = config.Copy()
 	config.RuntimeParams["lock_timeout"] = "1s" // briefer than a change by itself waits
-	w := &unitWriter{config: config, queue: newQueue[*unitJob](), alone: alone, macKeys: keys, tails: &tailCache{}}
+	w := &unitWriter{config: config, queue: newQueue[*unitJob](), alone: alone, macKeys: keys, tails: tails}
 	for range unitWriters {
 		w.writers.Go(w.run)
 	}

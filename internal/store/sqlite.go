@@ -121,7 +121,7 @@ func openSQLite(ctx context.Context, path string, pool func(dsn string) (*sql.DB
 	readers := max(4, 2*runtime.GOMAXPROCS(0))
 	reader.SetMaxOpenConns(readers)
 	reader.SetMaxIdleConns(readers)
-	return &DB{dialect: sqliteDialect, reader: reader, writer: w, signer: w.signer}, nil
+	return &DB{dialect: sqliteDialect, reader: reader, writer: w, signer: w.signer, tails: w.tails}, nil
 }
 
 // openWriter opens the database for writing. SQLite does not wait for others where two who open a new database, or the
@@ -295,13 +295,17 @@ func (w *groupWriter) transact(group []*sqliteJob) ([]error, error) {
 		w.rollback()
 		return outcomes, errServeAlone
 	}
+	var appended []ledger.Head
 	for i, j := range group {
 		if j.change != nil {
 			continue
 		}
-		tx := &Tx{dialect: sqliteDialect, conn: w.conn, signer: w.signer}
+		tx := &Tx{dialect: sqliteDialect, conn: w.conn, signer: w.signer, tails: w.tails}
 		outcomes[i] = call(&j.job, tx)
 		wrote = wrote || tx.wrote
+		if outcomes[i] == nil {
+			appended = append(appended, tx.appended...)
+		}
 		if outcomes[i] == nil || !tx.wrote {
 			continue
 		}
@@ -321,6 +325,7 @@ func (w *groupWriter) transact(group []*sqliteJob) ([]error, error) {
 	if u != nil {
 		u.keepTails()
 	}
+	w.tails.wrote(appended)
 	w.note(nil, wrote)
 	return outcomes, nil
 }

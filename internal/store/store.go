@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"bursar/internal/fault"
+	"bursar/internal/ledger"
 )
 
 // DB is an open database. It is safe for concurrent use.
@@ -38,8 +39,9 @@ type DB struct {
 	rows *rowReader
 	// keyed reads the rows of many keys together, unless nothing happens beside another.
 	keyed *rowReader
-	// signer has the keys of the journal.
+	// signer has the keys of the journal, and tails what this process knows of the ends of journals.
 	signer       *signer
+	tails        *tailCache
 	checkedHeads checkedHeads
 
 	prepareds sync.Map                     // query text → *sql.Stmt on the reader
@@ -226,6 +228,9 @@ type Tx struct {
 	dialect dialect
 	conn    conn
 	signer  *signer
+	tails   *tailCache // nil for a view of one moment
+	// appended are where journals stand after this closure.
+	appended []ledger.Head
 	// wrote says that undoing this closure alone needs more than forgetting it.
 	wrote bool
 	// broken is the first statement's error. Some errors end the engine's whole transaction, so after

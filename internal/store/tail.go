@@ -20,6 +20,15 @@ type tailCache struct {
 	byOwner map[string]*journalTail
 	// numbers is how many entries all tails know.
 	numbers int
+	// ends are the furthest places to which this process wrote journals, or found them whole. If a journal does not go through there any
+	// more, entries are gone, or the database was put back under the process: then start-up reconciliation comes first.
+	ends map[string]journalEnd
+}
+
+// journalEnd is the place of an entry in its journal; zero for none.
+type journalEnd struct {
+	number int64
+	hash   ledger.Hash
 }
 
 // journalTail is what is known of a journal's newest entries.
@@ -31,7 +40,7 @@ type journalTail struct {
 	entries map[string][]int64
 }
 
-// maxCachedNumbers bounds the memory of all tails to some megabytes.
+// maxCachedNumbers bounds the memory of all tails to some megabytes, and that of all ends.
 const maxCachedNumbers = 50_000
 
 // find returns where an owner's journal stood, if its tail knows just those entries about each of the subjects.
@@ -55,6 +64,7 @@ func (t *tailCache) find(owner string, entries map[string][]int64) (end ledger.H
 func (t *tailCache) keep(known ledger.Head, entries []ledger.Entry, now ledger.Head) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.goTo(now)
 	tail := t.byOwner[now.Owner]
 	switch {
 	case known == ledger.Head{}:
@@ -85,24 +95,49 @@ func (t *tailCache) keep(known ledger.Head, entries []ledger.Entry, now ledger.H
 	tail.end = now
 }
 
-// distrust forgets what an owner's tail says, and keeps where it ended: the journal still has to go through there.
+// distrust forgets what an owner's tail says. The journal still has to go through its end.
 func (t *tailCache) distrust(owner string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if tail := t.byOwner[owner]; tail != nil {
-		t.remove(owner)
-		t.byOwner[owner] = &journalTail{end: tail.end, entries: map[string][]int64{}}
+	t.remove(owner)
+}
+
+// wrote keeps where journals stand after a transaction that was committed.
+func (t *tailCache) wrote(heads []ledger.Head) {
+	if len(heads) == 0 {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, head := range heads {
+		t.goTo(head)
 	}
 }
 
-// end is where an owner's journal was found whole last; zero where it never was.
-func (t *tailCache) end(owner string) ledger.Head {
+// goTo keeps where a journal stands, unless more of it is known; the caller holds mu.
+func (t *tailCache) goTo(head ledger.Head) {
+	if t.ends[head.Owner].number >= head.Number {
+		return
+	}
+	if t.ends == nil || len(t.ends) >= maxCachedNumbers {
+		t.ends = map[string]journalEnd{}
+	}
+	t.ends[head.Owner] = journalEnd{head.Number, head.Hash}
+}
+
+// end is the furthest place of an owner's journal that is known. A transaction that reads the journal without a lock asks before it reads.
+func (t *tailCache) end(owner string) journalEnd {
+	if t == nil {
+		return journalEnd{}
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if tail := t.byOwner[owner]; tail != nil {
-		return tail.end
-	}
-	return ledger.Head{}
+	return t.ends[owner]
+}
+
+// gone says that a journal does not go through an entry that this process knows.
+func (end journalEnd) gone(owner string) error {
+	return ledger.ErrTampered.Because(fmt.Errorf("this process knows entry %d of the journal of %s, which is gone or another one now; if the database was put back, restart the service", end.number, owner))
 }
 
 // remove forgets an owner's tail; the caller holds mu.
@@ -123,9 +158,8 @@ type unitTail struct {
 	about map[string][]int64
 	// wholeTo is where the journal stood when the cache found it whole up to there; zero if that does not help.
 	wholeTo ledger.Head
-	// through is where the journal was found whole before; zero if it never was, or there is wholeTo. If it does not go through there any
-	// more, entries are gone that this process knows, or the database was put back under it: then start-up reconciliation comes first.
-	through ledger.Head
+	// through is the furthest place of the journal that this process knows.
+	through journalEnd
 	// from is the number of the first entry that is read: the earliest with which one of the payouts came to its state, or
 	// the one behind wholeTo.
 	from int64
@@ -150,10 +184,11 @@ func (u *unit) loadTails(d dialect, group []*unitJob) []load {
 	for owner, tail := range u.tails {
 		loaded := u.loadedEnd(owner)
 		end, known := u.cached.find(owner, tail.about)
+		tail.through = u.cached.end(owner)
 		if known && (end == loaded || end.Number < loaded.Number) {
 			tail.wholeTo, tail.from = end, end.Number+1
-		} else if tail.through = u.cached.end(owner); tail.through.Number > 0 {
-			tail.from = min(tail.from, tail.through.Number)
+		} else if tail.through.number > 0 {
+			tail.from = min(tail.from, tail.through.number)
 		}
 		if known && end == loaded {
 			continue
@@ -207,8 +242,10 @@ func (u *unit) checkTails() {
 		if tail.err == nil {
 			_, tail.err = u.loadedEnd(owner).CheckNewest(u.macKeys, tail.from, tail.wholeTo, slices.Values(tail.entries))
 		}
-		if tail.err == nil && tail.through.Number > 0 && !slices.ContainsFunc(tail.entries, func(e ledger.Entry) bool { return e.Number == tail.through.Number && e.Hash == tail.through.Hash }) {
-			tail.err = ledger.ErrTampered.Because(fmt.Errorf("the journal of %s was found whole up to entry %d, which is gone or another one now; if the database was put back, restart the service", owner, tail.through.Number))
+		if tail.err == nil && tail.through.number > tail.wholeTo.Number && !slices.ContainsFunc(tail.entries, func(e ledger.Entry) bool {
+			return e.Number == tail.through.number && e.Hash == tail.through.hash
+		}) {
+			tail.err = tail.through.gone(owner)
 		}
 		if tail.err != nil {
 			u.cached.distrust(owner)
@@ -266,8 +303,10 @@ func (u *unit) keepTails() {
 		}
 	}
 	for owner, entries := range written {
-		if end := u.journals[owner].loaded; end.Number > 0 {
-			u.cached.keep(end, entries, u.journals[owner].now)
+		if j := u.journals[owner]; j.loaded.Number > 0 {
+			u.cached.keep(j.loaded, entries, j.now)
+		} else {
+			u.cached.wrote([]ledger.Head{j.now})
 		}
 	}
 }

@@ -49,11 +49,15 @@ func TestJournalTails_Keep(t *testing.T) {
 	}
 	tails.distrust("asha")
 	finds(0, map[string][]int64{"pyt_1": {4, 5}})
-	if end := tails.end("asha"); end != at(6) {
-		t.Errorf("the journal went to %d, want 6", end.Number)
+	if end := tails.end("asha"); end.number != 6 {
+		t.Errorf("the journal went to %d, want 6", end.number)
 	}
-	if end := tails.end("bela"); end.Number != 0 {
-		t.Errorf("a journal that was never looked at went to %d", end.Number)
+	if end := tails.end("bela"); end.number != 0 {
+		t.Errorf("a journal that was never looked at went to %d", end.number)
+	}
+	tails.wrote([]ledger.Head{at(8), at(7)})
+	if end := tails.end("asha"); end.number != 8 {
+		t.Errorf("the journal went to %d, want 8", end.number)
 	}
 }
 

@@ -180,12 +180,11 @@ func (u *unit) loadPaused(d dialect, group []*unitJob) []load {
 		all = append(all, load{d.sharePause, nil, func(*row) {}})
 	}
 	if asks {
-		all = append(all, load{platformHead, nil, u.scanPaused})
+		known := u.cached.end(decision.Platform)
+		all = append(all, load{platformHead, nil, func(r *row) { u.paused, u.pausedErr = paused(u.macKeys, known, r) }})
 	}
 	return all
 }
-
-func (u *unit) scanPaused(r *row) { u.paused, u.pausedErr = paused(u.macKeys, r) }
 
 // loadHeads locks the journals of owners, and of those whose payouts are named.
 func (u *unit) loadHeads(d dialect, owners, payouts []string) load {

@@ -155,6 +155,7 @@ func Run(t *testing.T, e Engine) {
 		"Payout/RequestsAreServedOnce":                  testRequests,
 		"Payout/ChangesInGroups":                        testChangesInGroups,
 		"Payout/UnitsRememberEndsOfJournals":            testTails,
+		"Payout/WhatWasWrittenIsMissed":                 testWrittenEnds,
 		"Payout/AFailingRequestHarmsNobody":             testFailingRequests,
 		"Payout/OfManyWithOneKeyOneGetsThrough":         testKeysAtOnce,
 		"Isolation/WhatIsReadUnderALockStays":           testLockedReads,

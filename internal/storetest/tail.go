@@ -8,6 +8,7 @@ import (
 
 	"bursar/internal/ledger"
 	"bursar/internal/payout"
+	"bursar/internal/store"
 )
 
 // testTails moves payouts in units of work, which remember the ends of journals that they found whole. An entry about a payout
@@ -60,6 +61,30 @@ func testTails(_ *testing.T, b *bench) {
 	moves("pyt_2", payout.Completed)
 	moves("pyt_1", payout.Completed)
 	b.wantCleanAudit()
+}
+
+// testWrittenEnds cuts off an entry that this process wrote outside of a unit, with the totals put back. Neither way to write goes on until
+// it is back.
+func testWrittenEnds(_ *testing.T, b *bench) {
+	seller := b.seller("usr_a")
+	b.fund(seller, 1000)
+	b.ask("pyt_1", seller, 300, 0)
+	b.must(b.moveInUnit("pyt_1", payout.Submitting))
+	hands := b.engine.Hands(b.T, b.db)
+	hands(`CREATE TABLE old_journals AS SELECT * FROM journals`) //nolint:unqueryvet // all of it
+	b.sell("sale-4", seller, 500)
+	const isNew = ` AND number > (SELECT number FROM old_journals WHERE owner = 'usr_a')`
+	hands(`CREATE TABLE cut AS SELECT * FROM journals WHERE owner = 'usr_a'`) //nolint:unqueryvet // all of it
+	hands(`UPDATE entries SET owner = 'usr_hidden' WHERE owner = 'usr_a'` + isNew + `; ` + putBack("journals", "owner = 'usr_a'"))
+	if err := b.moveInUnit("pyt_1", payout.Unknown); !errors.Is(err, ledger.ErrTampered) {
+		b.Errorf("a step in a unit: %v, want %v", err, ledger.ErrTampered)
+	}
+	if err := b.db.Update(b.ctx(), func(tx *store.Tx) error { return tx.CheckJournal(b.ctx(), "usr_a", 1) }); !errors.Is(err, ledger.ErrTampered) {
+		b.Errorf("a check in a transaction: %v, want %v", err, ledger.ErrTampered)
+	}
+	hands(`UPDATE entries SET owner = 'usr_a' WHERE owner = 'usr_hidden'` + isNew)
+	hands(`DELETE FROM journals WHERE owner = 'usr_a'; INSERT INTO journals SELECT * FROM cut`) //nolint:unqueryvet // all of it
+	b.must(b.moveInUnit("pyt_1", payout.Unknown))
 }
 
 // moveInUnit takes a payout to a state in a unit of work, after the checks that package payout makes before money moves. A payout
