@@ -181,6 +181,7 @@ var wrongEvents = func() string {
 			WHEN f.type = 'balance.negative' THEN j.owner IS NULL OR j.available >= 0
 			ELSE j.owner IS NULL OR COALESCE(` + expected + `, '') <> f.type END
 	UNION ALL
-	SELECT '', '', 'the feed has ' || COUNT(*) || ' events, numbered up to ' || COALESCE(MAX(number), 0) || ', and should have ' || COALESCE((SELECT last FROM event_feed), -1)
-		FROM events HAVING COUNT(*) <> COALESCE((SELECT last FROM event_feed), -1) OR COALESCE(MAX(number), 0) <> COUNT(*)`
+	SELECT '', '', 'the feed has ' || COUNT(*) || ' events, numbered from ' || COALESCE(MIN(number), 1) || ' to ' || COALESCE(MAX(number), 0) || ', and should have '
+			|| COALESCE((SELECT last FROM event_feed), -1)
+		FROM events HAVING COUNT(*) <> COALESCE((SELECT last FROM event_feed), -1) OR COALESCE(MAX(number), 0) <> COUNT(*) OR COALESCE(MIN(number), 1) <> 1`
 }()

@@ -139,6 +139,7 @@ func testAuditFinds(t *testing.T, b *bench) {
 		{`UPDATE sales SET due_at = available_at - 1 WHERE id = 'pending'`, []string{"nothing-is-stuck"}},
 		{noCheckpoint + `; DELETE FROM entries WHERE owner = 'usr_b'; DELETE FROM journals WHERE owner = 'usr_b'`, []string{"journals-are-whole"}},
 		{`UPDATE event_feed SET last = last + 1`, []string{"events-match-journal"}},
+		{`UPDATE events SET number = -number WHERE number = 1`, []string{"events-match-journal: numbered from -1 to"}},
 		{`INSERT INTO queued_events (owner, entry, type) SELECT owner, entry, type FROM events WHERE type = 'payout.failed'`, []string{"events-match-journal: payout.failed, is 2 events"}},
 		{`UPDATE sale_refunds SET at = at + 1`, []string{"sales-match-journal"}},
 		{`UPDATE payouts SET amount = amount + 1 WHERE id = 'pyt_failed'`, []string{"payouts-match-journal"}},
