@@ -40,6 +40,8 @@ type receiver struct {
 	asks  *time.Duration
 	sent  int
 	waits string
+	// last is what was sent to it last.
+	last webhook.Message
 	// wasDisabled says that it answered 410, or nothing for days: what happened meanwhile is not kept for it.
 	wasDisabled bool
 }
@@ -213,6 +215,7 @@ func (p post) Send(ctx context.Context, msg webhook.Message) (webhook.Answer, er
 	}
 	r := m.receivers[i]
 	r.sent++
+	r.last = msg
 	m.checkMessage(ctx, on, r, msg)
 	answer, err := webhook.Answer{Status: 204}, error(nil)
 	switch r.manner {

@@ -53,6 +53,7 @@ func (m *market) checkEndpoint() {
 			p.isEnabledAgain()
 			p.beginsOne()
 			p.failsNowAndThen()
+			p.forgetsSecrets()
 			p.isGone()
 			p.isSwept()
 		}
@@ -299,6 +300,17 @@ func (p *patient) failsNowAndThen() {
 	p.checkHealth(webhook.Enabled, "")
 	m.pause(time.Hour)
 	m.assert(deliveriesArrive, p.try() == 1, "", "the endpoint has moved to %s, and what waited is not sent there", p.url)
+}
+
+// forgetsSecrets rotates the secret twice. The first one has signed long enough then, and must not begin to sign again.
+func (p *patient) forgetsSecrets() {
+	m, first := p.m, p.secrets[len(p.secrets)-1]
+	m.rotateSecret(p.on, p.receiver)
+	m.pause(oldSecretSigns + time.Hour)
+	m.rotateSecret(p.on, p.receiver)
+	id := p.happens()
+	m.assert(deliveriesArrive, p.try() == 1 && p.last.ID == id, "", "event %s is not sent to %s", id, p.url)
+	m.assert(deliveriesTrue, !p.signed(p.last, first), "", "a secret of %s was replaced %s ago, and signs the delivery of %s", p.url, oldSecretSigns+time.Hour, id)
 }
 
 // isGone has the receiver answer 410, after which an admin keeps the endpoint disabled, and enables it again.

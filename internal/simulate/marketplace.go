@@ -42,6 +42,9 @@ func (m *market) sell(s *seller, assert time.Duration) {
 	if !m.chance(50) { // else the usual holding period applies
 		n.AvailableAt = n.OccurredAt.Add(assert)
 	}
+	if s.sold%7 == 5 && !n.AvailableAt.IsZero() { // some marketplaces release by the day
+		n.AvailableAt = midnight(n.AvailableAt).AddDate(0, 0, 1)
+	}
 	if m.chance(50) { // a refund of it comes first
 		m.refundTooEarly(n)
 	}

@@ -139,4 +139,13 @@ var takeoverBugs = []planted{
 	{"a day without lines begins with any balance", []edit{
 		{inReconcile, "if d.Lines > 0 {\n\t\t\tc.balances.before", "if d.Lines >= 0 {\n\t\t\tc.balances.before"},
 	}},
+	{"what comes at midnight is shown on two days", []edit{
+		{inStore, "AND s.available_at >= d.since AND s.available_at < d.until", "AND s.available_at >= d.since AND s.available_at <= d.until"},
+	}},
+	{"a repair gives the numbers of events to others", []edit{
+		{inStore, "if err != nil || last >= newest {", "if err != nil || last == newest {"},
+	}},
+	{"a secret that was replaced long ago signs again", []edit{
+		{inWebhook, "append([]string{e.Secret}, e.signingOld(s.now())...)", "append([]string{e.Secret}, e.OldSecrets...)"},
+	}},
 }

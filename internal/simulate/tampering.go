@@ -35,7 +35,7 @@ func (m *market) checkTampering() {
 	t := &tamperer{m: m, on: on, raw: raw, s: s}
 	for _, act := range []func(){
 		t.raiseSale, t.raiseBalance, t.raisePayout, t.forgeEntry, t.dropEntry, t.hideSale, t.redirectAccount, t.raisePayoutUnderWay, t.hidePause, t.rewindPayout,
-		t.dropRefund, t.raiseEarnings, t.rescheduleSale, t.repeatRefund, t.dropEvent, t.repeatEvent, t.loseFeed, t.leaveCheckpoint,
+		t.dropRefund, t.raiseEarnings, t.rescheduleSale, t.repeatRefund, t.dropEvent, t.repeatEvent, t.loseFeed, t.countAhead, t.leaveCheckpoint,
 	} {
 		if m.violation == nil {
 			act()
@@ -436,6 +436,18 @@ func (t *tamperer) loseFeed() {
 	t.do(`DELETE FROM event_feed`)
 	t.whileTampered(t.s.id, "events-match-journal", 0, func() { t.rebuild("event feed") })
 	t.earn(minimum, time.Hour)
+}
+
+// countAhead has the feed count more events than there are. The marketplace may have read those, so a repair gives their numbers to no others.
+func (t *tamperer) countAhead() {
+	m := t.m
+	t.do(`UPDATE event_feed SET last = last + 3`)
+	t.whileTampered(t.s.id, "events-match-journal", 0, func() {
+		done, err := t.on.db.Repair(m.ctx, m.keys, "simulated", m.clock(), true)
+		isDone := slices.ContainsFunc(done, func(r store.Repair) bool { return r.Subject == "event feed" })
+		m.assert(tamperingFound, err == nil && !isDone, t.s.id, "the feed counts more events than there are, and a repair does %+v (error %v)", done, err)
+		t.do(`UPDATE event_feed SET last = last - 3`)
+	})
 }
 
 // leaveCheckpoint leaves what a checkpoint that was never finished would have of the seller's journal. The next one has the journal as it is

@@ -287,22 +287,16 @@ func (db *DB) EntriesAboutBefore(ctx context.Context, owner, subject string, bef
 // entry from a number up to the last one is there as the service wrote it. So no entry of what is about to be paid can
 // have been taken away, or made one about something else.
 func (tx *Tx) CheckJournal(ctx context.Context, owner string, from int64) error {
-	if err := tx.checkFrom(ctx, owner, from, ledger.Head{}); err != nil {
+	head, err := tx.checkFrom(ctx, owner, from, ledger.Head{})
+	if err != nil {
 		return err
 	}
-	if end := tx.tails.end(owner); end.number > 0 {
-		var one int
-		there, err := tx.one(ctx, `SELECT 1 FROM entries WHERE owner = $1 AND number = $2 AND hash = $3`, []any{owner, end.number, string(end.hash)}, &one)
-		if err != nil {
-			return err
-		}
-		if !there {
-			return end.gone(owner)
-		}
+	if err := tx.checkEnd(ctx, head); err != nil {
+		return err
 	}
 	query, args := entriesKnownElsewhere(tx.dialect, []string{owner})
 	var tampered error // not the statement's, after which the transaction could record nothing of it
-	err := tx.each(ctx, query, args, func(r *row) {
+	err = tx.each(ctx, query, args, func(r *row) {
 		var by string
 		r.Scan(&owner, &by)
 		tampered = errors.Join(tampered, endCutOff(owner, by))
@@ -310,20 +304,36 @@ func (tx *Tx) CheckJournal(ctx context.Context, owner string, from int64) error 
 	return cmp.Or(err, tampered)
 }
 
-// CheckJournalAfter is [Tx.CheckJournal] from where the journal was found whole.
-func (tx *Tx) CheckJournalAfter(ctx context.Context, owner string, whole ledger.Head) error {
-	return tx.checkFrom(ctx, owner, whole.Number, whole)
+// checkEnd fails with [ledger.ErrTampered] if a journal ends before the place that this process knows, or has another entry there. An entry
+// that is missing between others is found by what relies on it.
+func (tx *Tx) checkEnd(ctx context.Context, head ledger.Head) error {
+	end := tx.tails.end(head.Owner)
+	if end.number == 0 {
+		return nil
+	}
+	hash := end.hash
+	found, err := tx.one(ctx, `SELECT hash FROM entries WHERE owner = $1 AND number = $2`, []any{head.Owner, end.number}, &hash)
+	if err == nil && (hash != end.hash || !found && head.Number < end.number) {
+		err = end.gone(head.Owner)
+	}
+	return err
 }
 
-func (tx *Tx) checkFrom(ctx context.Context, owner string, from int64, known ledger.Head) error {
+// CheckJournalAfter is [Tx.CheckJournal] from where the journal was found whole.
+func (tx *Tx) CheckJournalAfter(ctx context.Context, owner string, whole ledger.Head) error {
+	_, err := tx.checkFrom(ctx, owner, whole.Number, whole)
+	return err
+}
+
+func (tx *Tx) checkFrom(ctx context.Context, owner string, from int64, known ledger.Head) (ledger.Head, error) {
 	head, err := tx.head(ctx, owner)
 	if err != nil {
-		return err
+		return head, err
 	}
 	_, err = tx.signer.checkNewest(head, from, known, math.MaxInt64, func(after int64, scan func(*row)) error {
 		return tx.each(ctx, entriesFrom, []any{owner, after, auditPage}, scan)
 	})
-	return err
+	return head, err
 }
 
 // JournalEnd is the number of the owner's last entry. The journal stays as it is until the transaction ends.

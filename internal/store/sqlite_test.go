@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -175,6 +176,17 @@ func TestReadersCanNotWrite(t *testing.T) {
 	db := openTemp(t)
 	if _, err := db.reader.ExecContext(t.Context(), `INSERT INTO settings (name, value) VALUES ('a', 'b')`); err == nil {
 		t.Error("a connection for reading wrote")
+	}
+}
+
+// TestOpenSQLite_NoPlace_SaysWhy names a place where nobody can make a file. SQLite would say less, or make one that others can read.
+func TestOpenSQLite_NoPlace_SaysWhy(t *testing.T) {
+	if _, err := os.Stat("/proc/self"); err != nil {
+		t.Skip("there is no /proc, where even root makes no file")
+	}
+	_, err := OpenSQLite(t.Context(), "/proc/bursar.db")
+	if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "make the database") {
+		t.Errorf("it is opened with %v", err)
 	}
 }
 

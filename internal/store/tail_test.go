@@ -103,6 +103,38 @@ func TestUnit_CheckTails(t *testing.T) {
 	}
 }
 
+// TestUnit_CheckTails_EndKnown follows a journal to its end, which is not as far as this process knows it, or has another entry there.
+func TestUnit_CheckTails_EndKnown(t *testing.T) {
+	keys := testKeys(t)
+	head := ledger.NewHead("asha")
+	var entries []ledger.Entry
+	for n := range 2 {
+		after, e, err := head.Post(keys, ledger.Posting{Owner: "asha", Type: ledger.SaleRecorded, Subject: fmt.Sprint("sale:", n), Actor: ledger.ActorMarketplace, Data: "{}", Moved: ledger.Sale(100)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		head, entries = after, append(entries, e)
+	}
+	for name, a := range map[string]struct {
+		known ledger.Head
+		fits  bool
+	}{
+		"as far as known": {head, true},
+		"cut off":         {ledger.Head{Owner: "asha", Number: 3, Hash: head.Hash}, false},
+		"another entry":   {ledger.Head{Owner: "asha", Number: 2, Hash: entries[0].Hash}, false},
+		"never known":     {ledger.Head{}, true},
+	} {
+		cached := &tailCache{}
+		cached.wrote([]ledger.Head{a.known})
+		u := newUnit(keys, cached, 1)
+		u.journals["asha"] = &unitJournal{loaded: head}
+		u.tails["asha"] = &unitTail{from: 1, entries: entries, through: cached.end("asha")}
+		if u.checkTails(); (u.tails["asha"].err == nil) != a.fits || !a.fits && !errors.Is(u.tails["asha"].err, ledger.ErrTampered) {
+			t.Errorf("%s: the journal's changes end with %v", name, u.tails["asha"].err)
+		}
+	}
+}
+
 // TestJournalTails_AreBounded forgets all tails before they know more entries than are allowed.
 func TestJournalTails_AreBounded(t *testing.T) {
 	tails := &tailCache{}
