@@ -111,6 +111,26 @@ func (m *market) take(on *instance, e event.Event) {
 	}
 }
 
+// checkFeedOf reads the events of one type to the end of the feed, which the consumer has read.
+func (m *market) checkFeedOf(on *instance, t event.Type) {
+	want, got, after := 0, 0, int64(0)
+	for _, s := range m.sellers {
+		for _, e := range m.model.journal(s.id).events {
+			want += btoi(e.Type == t)
+		}
+	}
+	for more := true; more && m.violation == nil; {
+		events, next, err := on.events.After(m.ctx, after, []event.Type{t}, 3)
+		for _, e := range events {
+			m.assert(feedTellsAll, e.Type == t && e.Number > after && e.Number <= next, e.Owner, "of the events %s behind %d, the feed tells number %d, %s, and is read on from %d", t, after, e.Number, e.Type, next)
+		}
+		m.assert(feedTellsAll, err == nil, "", "the events %s after %d: %v", t, after, err)
+		got += len(events)
+		more, after = next > after, next
+	}
+	m.assert(feedTellsAll, m.violation != nil || got == want && after == m.consumer.next, "", "the journals tell %d events %s, and the feed %d; it is read on from %d, and its last event is %d", want, t, got, after, m.consumer.next)
+}
+
 // checkFeed has all events numbered and read, and wants every one of them.
 func (m *market) checkFeed(on *instance) {
 	for n := -1; n != 0 && m.violation == nil; {

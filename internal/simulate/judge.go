@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"bursar/internal/decision"
+	"bursar/internal/event"
 	"bursar/internal/ledger"
 	"bursar/internal/money"
 	"bursar/internal/payout"
@@ -125,6 +126,8 @@ func (m *market) judge() {
 	m.checkStatements(on)
 	m.checkSelections(on)
 	m.checkFeed(on)
+	m.checkFeedOf(on, event.PayoutFailed)
+	m.checkFeedOf(on, event.SaleRefunded)
 	m.checkDeliveries(on)
 	m.checkPursued()
 	net := map[payout.ID]money.Amount{}

@@ -53,6 +53,7 @@ func falsehoods() []falsehood {
 		{kind: reconcile.LineWithoutPayout, change: sandbox.StatementChange{Change: "add", Debit: &seven, Entity: &paid}, moves: true},
 		{kind: reconcile.LineWithoutPayout, change: sandbox.StatementChange{Change: "add", Credit: &seven, Entity: &reversal}, moves: true},
 		{kind: reconcile.UnexplainedDebit, change: sandbox.StatementChange{Change: "add", Debit: &seven, Entity: &adjustment}, moves: true},
+		{kind: reconcile.CurrencyDiffers, change: sandbox.StatementChange{Change: "add", Debit: &seven, Currency: &dollars, Entity: &adjustment}, moves: true},
 		{kind: reconcile.LineBeforeOrder, change: sandbox.StatementChange{Change: "add", Debit: &seven, Entity: &paid}, fits: waits, moves: true},
 		{kind: reconcile.FeeDiffers, change: sandbox.StatementChange{Change: "alter"}, fits: returned, keepsFee: true},
 	}

@@ -145,6 +145,15 @@ var takeoverBugs = []planted{
 	{"a repair gives the numbers of events to others", []edit{
 		{inStore, "if err != nil || last >= newest {", "if err != nil || last == newest {"},
 	}},
+	{"a line of nobody's in another currency is no difference any more", []edit{
+		{inReconcile, "d.Kind == UnexplainedDebit || d.Kind == CurrencyDiffers && d.Payout == \"\"", "d.Kind == UnexplainedDebit"},
+	}},
+	{"a feed that is read by type stays at the last one", []edit{
+		{inEvent, "if next == after && after > 0 {", "if len(found) == 0 && after > 0 {"},
+	}},
+	{"an admin is shown the first pause", []edit{
+		{inPayout, "if e.Type != ledger.PayoutsFrozen {\n\t\t\tcontinue", "if e.Type != ledger.PayoutsFrozen || state.By != \"\" {\n\t\t\tcontinue"},
+	}},
 	{"a secret that was replaced long ago signs again", []edit{
 		{inWebhook, "append([]string{e.Secret}, e.signingOld(s.now())...)", "append([]string{e.Secret}, e.OldSecrets...)"},
 	}},

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"bursar/internal/decision"
+	"bursar/internal/ledger"
 	"bursar/internal/payout"
 )
 
@@ -14,6 +15,9 @@ import (
 type stops struct {
 	stopped bool
 	resumed time.Duration
+	// since and by are of the decision that stopped them.
+	since time.Time
+	by    string
 }
 
 // stopsOf is what is known of an owner's: a seller's or the platform's.
@@ -44,7 +48,7 @@ func (m *market) wasStopped(d decision.Decision) {
 	}
 	switch d.Action {
 	case decision.FreezePayouts, decision.PausePayouts:
-		*m.model.stopsOf(d.Owner) = stops{stopped: true}
+		*m.model.stopsOf(d.Owner) = stops{stopped: true, since: d.At, by: ledger.DecidedBy(d)}
 		m.tally.stops++
 	case decision.UnfreezePayouts, decision.ResumePayouts:
 		*m.model.stopsOf(d.Owner) = stops{resumed: m.now}
@@ -84,10 +88,27 @@ func (m *market) stopFor(owner string, most time.Duration) {
 	}
 	m.stopping[owner] = true
 	if m.decideStop(owner, true) == nil {
+		m.readPause()
 		m.pause(m.between(0, one(m, []time.Duration{time.Second, time.Minute, most})))
 	}
 	m.resume(owner)
 	delete(m.stopping, owner)
+}
+
+// readPause compares what an admin is shown of a pause: the last one's.
+func (m *market) readPause() {
+	on, last := m.anyInstance(), m.model.paused
+	if on == nil || m.tampered != "" {
+		return
+	}
+	_ = m.call(on, func() error {
+		state, err := on.payouts.PauseState(m.ctx)
+		if err == nil && last == m.model.paused {
+			m.assert(readsAgree, state.Paused == last.stopped && (!last.stopped || stored(state.Since).Equal(stored(last.since)) && state.By == last.by), "",
+				"an admin is shown the pause %+v, and the last decision is %+v", state, last)
+		}
+		return err
+	})
 }
 
 // resumeForgotten resumes what a backup brought back as stopped.
