@@ -3,10 +3,13 @@ package payout_test
 import (
 	"errors"
 	"testing"
+	"time"
 
+	"bursar/internal/decision"
 	"bursar/internal/gateway"
 	"bursar/internal/id"
 	"bursar/internal/ledger"
+	"bursar/internal/money"
 	"bursar/internal/payout"
 )
 
@@ -137,9 +140,9 @@ func TestSubmit_JournalCutOff_NotSent(t *testing.T) {
 // TestSubmit_CorrectionCutOff_NotSent drops the entry that took money from a seller, with the totals put back. The feed still has its
 // event, or the process has written the entry, before the seller asked for a payout or while one waited.
 func TestSubmit_CorrectionCutOff_NotSent(t *testing.T) {
-	take := func(s *story) {
+	adjust := func(s *story, name string, amount money.Amount) {
 		taken := ledger.Posting{
-			Owner: "usr_b", At: s.now, Type: ledger.BalanceAdjusted, Subject: "adjustment:one", Actor: "user:usr_admin", Data: "{}", Moved: ledger.AdjustBalance(-2_000_000),
+			Owner: "usr_b", At: s.now, Type: ledger.BalanceAdjusted, Subject: "adjustment:" + name, Actor: "user:usr_admin", Data: "{}", Moved: ledger.AdjustBalance(amount),
 		}
 		if err := s.db.Payouts().InTx(s.Context(), func(tx payout.Tx) error {
 			_, err := tx.Append(s.Context(), taken)
@@ -147,6 +150,9 @@ func TestSubmit_CorrectionCutOff_NotSent(t *testing.T) {
 		}); err != nil {
 			s.Fatal(err)
 		}
+	}
+	take := func(s *story) {
+		adjust(s, "one", -2_000_000)
 		if _, err := s.db.NumberEvents(s.Context(), 100, s.now, func(prefix string) string { return id.New(prefix, s.now) }, nil); err != nil {
 			s.Fatal(err)
 		}
@@ -164,6 +170,15 @@ func TestSubmit_CorrectionCutOff_NotSent(t *testing.T) {
 			take(s)
 			s.putBackEnd("usr_b")
 			s.place.ByHand(s, noEvents)
+			return s.request("usr_b", 2_000_000)
+		},
+		"in the same process, which has written more since": func(s *story) payout.Payout {
+			take(s)
+			s.putBackEnd("usr_b")
+			s.place.ByHand(s, noEvents)
+			for _, name := range []string{"two", "three", "four"} {
+				adjust(s, name, 1)
+			}
 			return s.request("usr_b", 2_000_000)
 		},
 		"while a payout waits": func(s *story) payout.Payout {
@@ -209,8 +224,11 @@ func (s *story) wantNotSent(p payout.Payout) {
 	sent := s.gateway.sent
 	s.payouts = s.newPayouts(s.T)
 	s.now = s.now.Add(windowOver)
-	if err := s.payouts.Step(s.Context(), p.ID); !errors.Is(err, ledger.ErrTampered) || s.gateway.sent != sent {
-		s.Errorf("the step ended with %v, and %d were sent", err, s.gateway.sent-sent)
+	for range 3 { // what a step records of this is an entry as well
+		if err := s.payouts.Step(s.Context(), p.ID); !errors.Is(err, ledger.ErrTampered) || s.gateway.sent != sent {
+			s.Errorf("the step ended with %v, and %d were sent", err, s.gateway.sent-sent)
+		}
+		s.now = s.now.Add(time.Hour)
 	}
 	if is := s.stored(s.T, p.ID); is.State != payout.Waiting || !is.IsTampered() {
 		s.Errorf("the payout is %s, and says %q", is.State, is.Discrepancy)
@@ -220,18 +238,33 @@ func (s *story) wantNotSent(p payout.Payout) {
 // TestPause_CutOff_NothingSent takes the pause of all payouts out of the platform's journal, with the totals put back. The process has written
 // it, or a checkpoint has it.
 func TestPause_CutOff_NothingSent(t *testing.T) {
-	t.Run("in the same process", func(t *testing.T) { pauseCutOff(t, func(*story) {}) })
+	nothing := func(*story) {}
+	t.Run("in the same process", func(t *testing.T) { pauseCutOff(t, nothing, nothing) })
+	t.Run("in the same process, which has written more since", func(t *testing.T) {
+		pauseCutOff(t, nothing, func(s *story) {
+			for range 3 {
+				if err := s.db.Payouts().InTx(t.Context(), func(tx payout.Tx) error {
+					_, err := tx.Append(t.Context(), ledger.Posting{
+						Owner: decision.Platform, At: s.now, Type: ledger.AdminDecided, Subject: "key_1", Actor: "user:usr_admin", Data: `{"action":"create_service_key"}`,
+					})
+					return err
+				}); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	})
 	t.Run("after a restart", func(t *testing.T) {
 		pauseCutOff(t, func(s *story) {
 			s.place.ByHand(t, `INSERT INTO checkpoint_journals SELECT owner, 1, number, '', hash FROM journals WHERE owner = 'platform'`)
 			s.close()
 			s.open(t)
 			s.payouts = s.newPayouts(t)
-		})
+		}, nothing)
 	})
 }
 
-func pauseCutOff(t *testing.T, then func(*story)) {
+func pauseCutOff(t *testing.T, before, after func(*story)) {
 	t.Helper()
 	s := newStory(t)
 	if err := errors.Join(s.payouts.Pause(t.Context(), ada), s.payouts.Resume(t.Context(), ada)); err != nil {
@@ -241,8 +274,9 @@ func pauseCutOff(t *testing.T, then func(*story)) {
 	if err := s.payouts.Pause(t.Context(), ada); err != nil {
 		t.Fatal(err)
 	}
-	then(s)
+	before(s)
 	s.putBackEnd("platform")
+	after(s)
 	s.now = s.now.Add(windowOver)
 	if err := s.payouts.Step(t.Context(), s.id); err == nil || s.gateway.sent != 0 {
 		t.Errorf("the step ended with %v, and %d were sent", err, s.gateway.sent)

@@ -444,13 +444,19 @@ func (t saleTx) MarkReleased(ctx context.Context, id string, at time.Time) (bool
 	return released, err
 }
 
+// isTampered reports whether a sale, or another one of its seller, is tampered with.
+func (m *market) isTampered(id string) bool {
+	tampered, e := m.model.sales[m.tampered], m.model.sales[id]
+	return m.tampered == id || tampered != nil && e != nil && tampered.seller == e.seller
+}
+
 func (t saleTx) PostponeRelease(ctx context.Context, id string, until time.Time) error {
 	if err := t.seen.fails(); err != nil {
 		return err
 	}
 	err := t.Tx.PostponeRelease(ctx, id, until)
 	t.seen.note(func() {
-		t.seen.m.assert(releasedWhenDue, t.seen.m.tampered == id, "", "the release of sale %s is postponed, and nobody tampered with it", id)
+		t.seen.m.assert(releasedWhenDue, t.seen.m.isTampered(id), "", "the release of sale %s is postponed, and nobody tampered with it", id)
 		t.seen.m.saleDue(id, until)
 	})
 	return err

@@ -13,8 +13,8 @@ import (
 )
 
 // Payouts are paused for everyone while those of the platform are frozen. platformHead is where the platform's journal
-// stands, by its row and by its entries, and whether it lacks the newest checkpoint's entry: one row, whatever is missing.
-var platformHead = `SELECT COALESCE(newest, 0), (SELECT COUNT(*) FROM checkpoint_journals c WHERE c.seller_id = 'platform' AND ` + lacksCheckpoint + `),
+// stands, by its row and by its entries, the hash of its entry $1, and whether it lacks the newest checkpoint's entry: one row, whatever is missing.
+var platformHead = `SELECT COALESCE((SELECT k.hash FROM entries k WHERE k.owner = 'platform' AND k.number = $1), ''), COALESCE(newest, 0), (SELECT COUNT(*) FROM checkpoint_journals c WHERE c.seller_id = 'platform' AND ` + lacksCheckpoint + `),
 	COALESCE(number, 0), COALESCE(hash, ''), COALESCE(mac, ''), COALESCE(` +
 	strings.ReplaceAll(balanceColumns, ", ", ", 0), COALESCE(") + `, 0)
 	FROM (SELECT MAX(number) AS newest FROM entries WHERE owner = 'platform') AS e LEFT JOIN journals ON owner = 'platform'`
@@ -24,8 +24,8 @@ var platformHead = `SELECT COALESCE(newest, 0), (SELECT COUNT(*) FROM checkpoint
 func paused(keys ledger.Keys, known journalEnd, r *row) (is bool, tampered error) {
 	head := ledger.NewHead(decision.Platform)
 	var newest, lacking int64
-	var hash ledger.Hash
-	r.Scan(append([]any{&newest, &lacking, &head.Number, &hash, &head.MAC}, balanceFields.dest(&head.Balance)...)...)
+	var hash, there ledger.Hash
+	r.Scan(append([]any{&there, &newest, &lacking, &head.Number, &hash, &head.MAC}, balanceFields.dest(&head.Balance)...)...)
 	if head.Number > 0 {
 		head.Hash = hash
 	}
@@ -33,8 +33,8 @@ func paused(keys ledger.Keys, known journalEnd, r *row) (is bool, tampered error
 	if err == nil && newest != head.Number {
 		err = ledger.ErrTampered.Because(fmt.Errorf("the balance of %s is that after entry %d, and there are entries up to %d", head.Owner, head.Number, newest))
 	}
-	if err == nil && (head.Number < known.number || head.Number == known.number && known.number > 0 && head.Hash != known.hash) {
-		err = known.gone(head.Owner)
+	if err == nil {
+		err = known.check(head.Owner, there)
 	}
 	if err == nil && lacking > 0 {
 		err = endCutOff(head.Owner, "the newest checkpoint has an entry")
@@ -50,7 +50,7 @@ func (db *DB) PayoutsPaused(ctx context.Context) (is bool, err error) {
 	}
 	var tampered error
 	known := db.tails.end(decision.Platform)
-	err = db.query(ctx, platformHead, func(r *row) { is, tampered = paused(keys, known, r) })
+	err = db.query(ctx, platformHead, func(r *row) { is, tampered = paused(keys, known, r) }, known.number)
 	return is, cmp.Or(err, tampered)
 }
 
@@ -65,7 +65,7 @@ func (tx *Tx) PayoutsPaused(ctx context.Context) (is bool, err error) {
 	}
 	var tampered error // no statement has failed, so the transaction goes on
 	known := tx.tails.end(decision.Platform)
-	err = tx.each(ctx, platformHead, nil, func(r *row) { is, tampered = paused(keys, known, r) })
+	err = tx.each(ctx, platformHead, []any{known.number}, func(r *row) { is, tampered = paused(keys, known, r) })
 	return is, cmp.Or(err, tampered)
 }
 

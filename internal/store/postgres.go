@@ -340,7 +340,7 @@ func (w postgresWriter) transact(ctx context.Context, fn func(*Tx) error) (commi
 	if err := t.Commit(); err != nil {
 		return true, err
 	}
-	w.tails.wrote(tx.appended)
+	w.tails.wroteAll(tx.appended)
 	return true, nil
 }
 

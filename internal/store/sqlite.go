@@ -295,7 +295,7 @@ func (w *groupWriter) transact(group []*sqliteJob) ([]error, error) {
 		w.rollback()
 		return outcomes, errServeAlone
 	}
-	var appended []ledger.Head
+	var appended []unitJournal
 	for i, j := range group {
 		if j.change != nil {
 			continue
@@ -325,7 +325,7 @@ func (w *groupWriter) transact(group []*sqliteJob) ([]error, error) {
 	if u != nil {
 		u.keepTails()
 	}
-	w.tails.wrote(appended)
+	w.tails.wroteAll(appended)
 	w.note(nil, wrote)
 	return outcomes, nil
 }

@@ -23,7 +23,6 @@ import (
 	"time"
 
 	"bursar/internal/fault"
-	"bursar/internal/ledger"
 )
 
 // DB is an open database. It is safe for concurrent use.
@@ -229,8 +228,8 @@ type Tx struct {
 	conn    conn
 	signer  *signer
 	tails   *tailCache // nil for a view of one moment
-	// appended are where journals stand after this closure.
-	appended []ledger.Head
+	// appended are where journals stood before this closure appended to them, and after.
+	appended []unitJournal
 	// wrote says that undoing this closure alone needs more than forgetting it.
 	wrote bool
 	// broken is the first statement's error. Some errors end the engine's whole transaction, so after

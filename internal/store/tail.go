@@ -20,8 +20,8 @@ type tailCache struct {
 	byOwner map[string]*journalTail
 	// numbers is how many entries all tails know.
 	numbers int
-	// ends are the furthest places to which this process wrote journals, or found them whole. If a journal does not go through there any
-	// more, entries are gone, or the database was put back under the process: then start-up reconciliation comes first.
+	// ends are places to which this process wrote journals, or found them whole. If a journal does not go through there any more, entries are
+	// gone, or the database was put back under the process: then start-up reconciliation comes first.
 	ends map[string]journalEnd
 }
 
@@ -64,7 +64,6 @@ func (t *tailCache) find(owner string, entries map[string][]int64) (end ledger.H
 func (t *tailCache) keep(known ledger.Head, entries []ledger.Entry, now ledger.Head) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.goTo(now)
 	tail := t.byOwner[now.Owner]
 	switch {
 	case known == ledger.Head{}:
@@ -102,30 +101,43 @@ func (t *tailCache) distrust(owner string) {
 	t.remove(owner)
 }
 
-// wrote keeps where journals stand after a transaction that was committed.
-func (t *tailCache) wrote(heads []ledger.Head) {
-	if len(heads) == 0 {
-		return
-	}
+// wrote goes on to where a journal stands after a transaction that was committed, if that went on from the place that is known. From another
+// place it may have gone on because entries are gone, so the known one stays: the journal has to go through it until it is found to.
+func (t *tailCache) wrote(before, now ledger.Head) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, head := range heads {
-		t.goTo(head)
+	if end := t.ends[now.Owner]; end.number == 0 || end == endOf(before) {
+		t.goTo(now)
 	}
 }
 
-// goTo keeps where a journal stands, unless more of it is known; the caller holds mu.
-func (t *tailCache) goTo(head ledger.Head) {
-	if t.ends[head.Owner].number >= head.Number {
-		return
+// wroteAll is wrote for what a closure appended, in order.
+func (t *tailCache) wroteAll(appended []unitJournal) {
+	for _, j := range appended {
+		t.wrote(j.loaded, j.now)
 	}
+}
+
+// whole goes on to where a journal stands that was found to go through the place that is known.
+func (t *tailCache) whole(now ledger.Head) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.ends[now.Owner].number < now.Number {
+		t.goTo(now)
+	}
+}
+
+// goTo keeps where a journal stands; the caller holds mu.
+func (t *tailCache) goTo(now ledger.Head) {
 	if t.ends == nil || len(t.ends) >= maxCachedNumbers {
 		t.ends = map[string]journalEnd{}
 	}
-	t.ends[head.Owner] = journalEnd{head.Number, head.Hash}
+	t.ends[now.Owner] = endOf(now)
 }
 
-// end is the furthest place of an owner's journal that is known. A transaction that reads the journal without a lock asks before it reads.
+func endOf(head ledger.Head) journalEnd { return journalEnd{head.Number, head.Hash} }
+
+// end is the place of an owner's journal that is known. A transaction that reads the journal without a lock asks before it reads.
 func (t *tailCache) end(owner string) journalEnd {
 	if t == nil {
 		return journalEnd{}
@@ -135,8 +147,15 @@ func (t *tailCache) end(owner string) journalEnd {
 	return t.ends[owner]
 }
 
-// gone says that a journal does not go through an entry that this process knows.
-func (end journalEnd) gone(owner string) error {
+// entryAt reads the hash of the entry of an owner, $1, with a number, $2.
+const entryAt = `SELECT hash FROM entries WHERE owner = $1 AND number = $2`
+
+// check fails with [ledger.ErrTampered] if an owner's journal does not go through its known end, where there is an entry with the hash that is
+// there; "" for none.
+func (end journalEnd) check(owner string, there ledger.Hash) error {
+	if end.number == 0 || there == end.hash {
+		return nil
+	}
 	return ledger.ErrTampered.Because(fmt.Errorf("this process knows entry %d of the journal of %s, which is gone or another one now; if the database was put back, restart the service", end.number, owner))
 }
 
@@ -158,8 +177,9 @@ type unitTail struct {
 	about map[string][]int64
 	// wholeTo is where the journal stood when the cache found it whole up to there; zero if that does not help.
 	wholeTo ledger.Head
-	// through is the furthest place of the journal that this process knows.
-	through journalEnd
+	// through is the place of the journal that this process knows, and isThrough the hash of the entry that is there.
+	through   journalEnd
+	isThrough ledger.Hash
 	// from is the number of the first entry that is read: the earliest with which one of the payouts came to its state, or
 	// the one behind wholeTo.
 	from int64
@@ -184,11 +204,13 @@ func (u *unit) loadTails(d dialect, group []*unitJob) []load {
 	for owner, tail := range u.tails {
 		loaded := u.loadedEnd(owner)
 		end, known := u.cached.find(owner, tail.about)
-		tail.through = u.cached.end(owner)
 		if known && (end == loaded || end.Number < loaded.Number) {
 			tail.wholeTo, tail.from = end, end.Number+1
+		}
+		if tail.through = u.cached.end(owner); tail.through == endOf(loaded) {
+			tail.isThrough = loaded.Hash
 		} else if tail.through.number > 0 {
-			tail.from = min(tail.from, tail.through.number)
+			all = append(all, load{entryAt, []any{owner, tail.through.number}, func(r *row) { r.Scan(&tail.isThrough) }})
 		}
 		if known && end == loaded {
 			continue
@@ -242,10 +264,8 @@ func (u *unit) checkTails() {
 		if tail.err == nil {
 			_, tail.err = u.loadedEnd(owner).CheckNewest(u.macKeys, tail.from, tail.wholeTo, slices.Values(tail.entries))
 		}
-		if tail.err == nil && tail.through.number > tail.wholeTo.Number && !slices.ContainsFunc(tail.entries, func(e ledger.Entry) bool {
-			return e.Number == tail.through.number && e.Hash == tail.through.hash
-		}) {
-			tail.err = tail.through.gone(owner)
+		if tail.err == nil {
+			tail.err = tail.through.check(owner, tail.isThrough)
 		}
 		if tail.err != nil {
 			u.cached.distrust(owner)
@@ -298,15 +318,16 @@ func (u *unit) keepTails() {
 	}
 	for owner, tail := range u.tails {
 		if tail.err == nil && u.journals[owner] != nil {
+			u.cached.whole(u.journals[owner].now)
 			u.cached.keep(tail.wholeTo, slices.Concat(tail.entries, written[owner]), u.journals[owner].now)
 			delete(written, owner)
 		}
 	}
 	for owner, entries := range written {
-		if j := u.journals[owner]; j.loaded.Number > 0 {
+		j := u.journals[owner]
+		u.cached.wrote(j.loaded, j.now)
+		if j.loaded.Number > 0 {
 			u.cached.keep(j.loaded, entries, j.now)
-		} else {
-			u.cached.wrote([]ledger.Head{j.now})
 		}
 	}
 }

@@ -43,6 +43,7 @@ func TestJournalTails_Keep(t *testing.T) {
 		t.Errorf("%d entries are counted, want 2", tails.numbers)
 	}
 	tails.keep(ledger.Head{}, nil, at(6)) // another tail
+	tails.whole(at(6))
 	finds(6, nil)
 	if tails.numbers != 0 {
 		t.Errorf("without entries, %d are counted", tails.numbers)
@@ -55,9 +56,14 @@ func TestJournalTails_Keep(t *testing.T) {
 	if end := tails.end("bela"); end.number != 0 {
 		t.Errorf("a journal that was never looked at went to %d", end.number)
 	}
-	tails.wrote([]ledger.Head{at(8), at(7)})
-	if end := tails.end("asha"); end.number != 8 {
-		t.Errorf("the journal went to %d, want 8", end.number)
+	for _, a := range []struct{ from, to, want int64 }{{6, 7, 7}, {8, 9, 7}, {6, 9, 7}, {7, 8, 8}} { // others may have written between, or cut off the end
+		if tails.wrote(at(a.from), at(a.to)); tails.end("asha").number != a.want {
+			t.Errorf("after a write from %d to %d the journal is known to %d, want %d", a.from, a.to, tails.end("asha").number, a.want)
+		}
+	}
+	tails.whole(at(12))
+	if tails.whole(at(11)); tails.end("asha").number != 12 {
+		t.Errorf("the journal was found whole up to 12, and is known to %d", tails.end("asha").number)
 	}
 }
 
@@ -123,12 +129,20 @@ func TestUnit_CheckTails_EndKnown(t *testing.T) {
 		"cut off":         {ledger.Head{Owner: "asha", Number: 3, Hash: head.Hash}, false},
 		"another entry":   {ledger.Head{Owner: "asha", Number: 2, Hash: entries[0].Hash}, false},
 		"never known":     {ledger.Head{}, true},
+		"an older place":  {ledger.Head{Owner: "asha", Number: 1, Hash: entries[0].Hash}, true},
+		"another older":   {ledger.Head{Owner: "asha", Number: 1, Hash: head.Hash}, false},
 	} {
 		cached := &tailCache{}
-		cached.wrote([]ledger.Head{a.known})
+		cached.wrote(ledger.Head{}, a.known)
 		u := newUnit(keys, cached, 1)
 		u.journals["asha"] = &unitJournal{loaded: head}
-		u.tails["asha"] = &unitTail{from: 1, entries: entries, through: cached.end("asha")}
+		tail := &unitTail{from: 1, entries: entries, through: cached.end("asha")}
+		for _, e := range entries {
+			if e.Number == tail.through.number {
+				tail.isThrough = e.Hash
+			}
+		}
+		u.tails["asha"] = tail
 		if u.checkTails(); (u.tails["asha"].err == nil) != a.fits || !a.fits && !errors.Is(u.tails["asha"].err, ledger.ErrTampered) {
 			t.Errorf("%s: the journal's changes end with %v", name, u.tails["asha"].err)
 		}
