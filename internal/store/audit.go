@@ -343,8 +343,8 @@ func (a *auditor) sound(query string) ledger.Finding {
 // schema looks for what makes rows other than Bursar writes them.
 func (a *auditor) schema(db *DB) ledger.Finding {
 	f := ledger.Finding{Name: "schema-is-ours", Promise: "No trigger, rule or row level security changes or hides rows, and each table is as Bursar makes it."}
-	changes, newer, err := db.schemaChanges(a.ctx, func(_ context.Context, query string) (list []string, _ error) {
-		a.all(query, collect(&list, itself))
+	changes, newer, err := db.schemaChanges(a.ctx, func(_ context.Context, query string, args ...any) (list []string, _ error) {
+		a.all(query, collect(&list, itself), args...)
 		return list, a.err
 	})
 	if a.err == nil {

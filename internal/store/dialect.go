@@ -38,6 +38,9 @@ type dialect struct {
 	// unsound finds what is wrong with the database's file, where it is ours to look after: each row says so
 	// in one text column.
 	unsound string
+	// onlyOwn has the rest of a transaction look up names among the engine's own, whatever was put beside them: its one text column is
+	// the argument of the queries below, a line break, what usual takes to undo it, and a last line. "" where there are no others.
+	onlyOwn, usual string
 	// selfActing finds what changes or hides rows by itself, and changed what else could act on rows or hide them, if there is more: each
 	// row names one in one text column.
 	selfActing, changed string

@@ -61,6 +61,7 @@ var postgresDialect = dialect{
 	forShare:   func(table string) string { return " FOR KEY SHARE OF " + table },
 	skipLocked: " FOR NO KEY UPDATE SKIP LOCKED",
 	arrays:     true,
+	onlyOwn:    onlyOwnPostgres, usual: usualPostgres,
 	selfActing: selfActingPostgres, changed: changedPostgres, definitions: definitionsPostgres,
 	version: `SHOW server_version`, makeSchema: makeSchemaPostgres,
 	// Not a lock on the platform's row: those who share that let others in, and one who waits for it alone could wait for ever.

@@ -43,15 +43,27 @@ func checkedPostgres(t *testing.T, statements, address string) error {
 func TestCheckSchemaPostgres_SearchPath(t *testing.T) {
 	for name, a := range map[string]struct{ statements, address, want string }{
 		"pg_catalog last": {
-			"SELECT 1", "search_path=public,pg_catalog", "the schema pg_catalog in the search_path public,pg_catalog, behind another one, is not Bursar's",
+			"SELECT 1", "search_path=public,pg_catalog", `the schema pg_catalog behind another one in the search_path ["public","pg_catalog"] is not Bursar's`,
 		},
 		"tables of two schemas": {
 			"CREATE SCHEMA sly; CREATE TABLE sly.schema_migrations AS SELECT * FROM schema_migrations", "search_path=sly,public",
-			"the table payouts, which is in another schema than schema_migrations, is not Bursar's",
+			"the table public.payouts, which is in another schema than schema_migrations, is not Bursar's",
 		},
 		"a function in an earlier schema": {
 			"CREATE SCHEMA sly; CREATE FUNCTION sly.unnest(bigint[]) RETURNS SETOF bigint LANGUAGE sql AS 'SELECT pg_catalog.unnest($1)'", "search_path=sly,public",
-			"the function unnest(bigint[]), called like one of PostgreSQL, is not Bursar's",
+			"the function sly.unnest(bigint[]), called like one of PostgreSQL, is not Bursar's",
+		},
+		"a function in a schema with capitals": {
+			`CREATE SCHEMA "Sly"; CREATE FUNCTION "Sly".unnest(bigint[]) RETURNS SETOF bigint LANGUAGE sql AS 'SELECT pg_catalog.unnest($1)'`, "search_path=public,%22Sly%22",
+			`the function "Sly".unnest(bigint[]), called like one of PostgreSQL, is not Bursar's`,
+		},
+		"a view in the place of a table": {
+			"ALTER TABLE schema_migrations RENAME TO kept; CREATE VIEW schema_migrations AS TABLE kept", noSetting, "the table schema_migrations is not as Bursar makes it",
+		},
+		"views that hide a trigger": {
+			`CREATE FUNCTION act() RETURNS TRIGGER LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'; CREATE TRIGGER sly BEFORE UPDATE ON journals FOR EACH ROW EXECUTE FUNCTION act();
+				CREATE VIEW public.pg_trigger AS TABLE pg_catalog.pg_trigger LIMIT 0; CREATE VIEW public.pg_proc AS TABLE pg_catalog.pg_proc LIMIT 0`, "search_path=public,pg_catalog",
+			"the trigger sly on journals is not Bursar's",
 		},
 		"checks of foreign keys off": {"SELECT 1", "session_replication_role=replica", "session_replication_role is replica"},
 	} {

@@ -21,37 +21,71 @@ func (e SchemaError) Error() string {
 // CheckSchema fails with [SchemaError] if a trigger or its like could undo what is written, or a table is not as the migrations make it.
 // The tables of a newer version are not compared, so that this one can take its place.
 func (db *DB) CheckSchema(ctx context.Context) error {
-	changes, _, err := db.schemaChanges(ctx, db.texts)
+	tx, err := db.beginView(ctx)
+	if err != nil {
+		return db.dialect.unreadable(err)
+	}
+	defer tx.Rollback() //nolint:errcheck // it only read
+	changes, _, err := db.schemaChanges(ctx, func(ctx context.Context, query string, args ...any) (list []string, _ error) {
+		rows, err := viewed{tx, db.fail}.QueryContext(ctx, query, args...)
+		if err == nil {
+			err = eachRow(rows, collect(&list, itself))
+		}
+		return list, db.dialect.unreadable(err)
+	})
 	if err == nil && len(changes) > 0 {
 		err = SchemaError{changes}
 	}
 	return err
 }
 
-// texts collects the one column of a query.
-func (db *DB) texts(ctx context.Context, query string) (list []string, err error) {
-	err = db.query(ctx, query, collect(&list, itself))
-	return list, err
+// textReader reads the one column of a query, always in one transaction.
+type textReader func(ctx context.Context, query string, args ...any) ([]string, error)
+
+// amongOwn runs check with the argument of a dialect's queries of the schema, while names are looked up among the engine's own alone.
+func (d dialect) amongOwn(ctx context.Context, read textReader, check func(args ...any) error) error {
+	if d.onlyOwn == "" {
+		return check()
+	}
+	found, err := read(ctx, d.onlyOwn)
+	if err != nil {
+		return err
+	}
+	schemas, path, _ := strings.Cut(found[0], "\n")
+	if err := check(schemas); err != nil {
+		return err
+	}
+	_, err = read(ctx, d.usual, path[:strings.LastIndexByte(path, '\n')])
+	return err
 }
 
 // schemaChanges lists what of the schema is not Bursar's, or not as the migrations make it, and the migrations of a newer version. Where
 // there are those, it does not compare definitions.
-func (db *DB) schemaChanges(ctx context.Context, texts func(context.Context, string) ([]string, error)) (changes, newer []string, err error) {
-	acting, err := texts(ctx, db.dialect.selfActing)
+func (db *DB) schemaChanges(ctx context.Context, read textReader) (changes, newer []string, err error) {
+	d := db.dialect
+	var definitions []string
+	err = d.amongOwn(ctx, read, func(args ...any) error {
+		acting, err := read(ctx, d.selfActing, args...)
+		if err != nil {
+			return err
+		}
+		for _, a := range acting {
+			changes = append(changes, a+" is not Bursar's")
+		}
+		if d.changed != "" {
+			more, err := read(ctx, d.changed, args...)
+			if err != nil {
+				return err
+			}
+			changes = append(changes, more...)
+		}
+		definitions, err = read(ctx, d.definitions, args...)
+		return err
+	})
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, a := range acting {
-		changes = append(changes, a+" is not Bursar's")
-	}
-	if db.dialect.changed != "" {
-		more, err := texts(ctx, db.dialect.changed)
-		if err != nil {
-			return nil, nil, err
-		}
-		changes = append(changes, more...)
-	}
-	applied, err := texts(ctx, `SELECT name FROM schema_migrations ORDER BY name`)
+	applied, err := read(ctx, `SELECT name FROM schema_migrations ORDER BY name`)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -62,8 +96,7 @@ func (db *DB) schemaChanges(ctx context.Context, texts func(context.Context, str
 	if err != nil {
 		return nil, nil, fmt.Errorf("make a schema to compare with: %w", err)
 	}
-	definitions, err := texts(ctx, db.dialect.definitions)
-	return append(changes, compareDefinitions(definitions, made)...), nil, err
+	return append(changes, compareDefinitions(definitions, made)...), nil, nil
 }
 
 // madeSchemas are what the migrations make, by the version of the engine: nothing else changes it.
@@ -127,8 +160,15 @@ func plainDefinition(sql string) string {
 
 // CheckTriggers fails with [SchemaError] if a trigger or its like could undo what is written.
 func (tx *Tx) CheckTriggers(ctx context.Context) error {
+	read := func(ctx context.Context, query string, args ...any) (list []string, err error) {
+		err = tx.each(ctx, query, args, collect(&list, itself))
+		return list, err
+	}
 	var changes []string
-	err := tx.each(ctx, tx.dialect.selfActing, nil, collect(&changes, itself))
+	err := tx.dialect.amongOwn(ctx, read, func(args ...any) (err error) {
+		changes, err = read(ctx, tx.dialect.selfActing, args...)
+		return err
+	})
 	if err == nil && len(changes) > 0 {
 		err = SchemaError{changes}
 	}

@@ -119,27 +119,36 @@ func TestPostgres(t *testing.T) {
 				Change: `ALTER TABLE payouts ALTER COLUMN notes SET DEFAULT clock_timestamp()::text`,
 				Undo:   `ALTER TABLE payouts ALTER COLUMN notes DROP DEFAULT`, Said: "a default of payouts calls a function",
 			},
-			{Change: `CREATE INDEX slow ON payouts (sly(amount))`, Undo: `DROP INDEX slow`, Said: "the index slow on payouts calls a function"},
+			{Change: `CREATE INDEX slow ON payouts (sly(amount))`, Undo: `DROP INDEX slow`, Said: "the index public.slow on payouts calls a function"},
 			{
 				Change: `CREATE TABLE follower (payout TEXT REFERENCES payouts (id) ON UPDATE CASCADE)`, Undo: `DROP TABLE follower`,
-				Said: "the foreign key follower_payout_fkey of follower, which refers to payouts, is not Bursar's",
+				Said: "the foreign key follower_payout_fkey of public.follower, which refers to payouts, is not Bursar's",
 			},
 			{
 				Change: `CREATE DOMAIN sly_text AS TEXT CHECK (sly(LENGTH(VALUE)::bigint)); ALTER TABLE queued_events ALTER COLUMN type TYPE sly_text`,
 				Undo:   `ALTER TABLE queued_events ALTER COLUMN type TYPE TEXT COLLATE "C"; DROP DOMAIN sly_text`, Said: "the type of queued_events.type is not PostgreSQL's",
 			},
-			{Change: `CREATE TABLE more () INHERITS (payouts)`, Undo: `DROP TABLE more`, Said: "the table more, which inherits from payouts, is not Bursar's"},
+			{Change: `CREATE TABLE more () INHERITS (payouts)`, Undo: `DROP TABLE more`, Said: "the table public.more, which inherits from payouts, is not Bursar's"},
 			{
 				Change: `CREATE FUNCTION public.unnest(TEXT[]) RETURNS SETOF TEXT LANGUAGE sql AS 'SELECT pg_catalog.unnest($1)'`,
-				Undo:   `DROP FUNCTION public.unnest(TEXT[])`, Said: "the function unnest(text[]), called like one of PostgreSQL, is not Bursar's", Acts: true,
+				Undo:   `DROP FUNCTION public.unnest(TEXT[])`, Said: "the function public.unnest(text[]), called like one of PostgreSQL, is not Bursar's", Acts: true,
 			},
 			{
 				Change: `CREATE AGGREGATE public.count(TEXT) (SFUNC = int8inc_any, STYPE = BIGINT, INITCOND = '0')`,
-				Undo:   `DROP AGGREGATE public.count(TEXT)`, Said: "the function count(text), called like one of PostgreSQL, is not Bursar's", Acts: true,
+				Undo:   `DROP AGGREGATE public.count(TEXT)`, Said: "the function public.count(text), called like one of PostgreSQL, is not Bursar's", Acts: true,
 			},
 			{
 				Change: `CREATE OPERATOR public.|| (LEFTARG = TEXT, RIGHTARG = BIGINT, FUNCTION = repeated)`,
-				Undo:   `DROP OPERATOR public.|| (TEXT, BIGINT)`, Said: "the operator ||(text,bigint), called like one of PostgreSQL, is not Bursar's", Acts: true,
+				Undo:   `DROP OPERATOR public.|| (TEXT, BIGINT)`, Said: "the operator public.||(text,bigint), called like one of PostgreSQL, is not Bursar's", Acts: true,
+			},
+			{ // they would blind what looks for them
+				Change: `CREATE FUNCTION older(OID, INTEGER) RETURNS BOOLEAN LANGUAGE sql AS 'SELECT FALSE'; CREATE OPERATOR public.>= (LEFTARG = OID, RIGHTARG = INTEGER, FUNCTION = older);
+					CREATE FUNCTION is_it(OID, REGCLASS) RETURNS BOOLEAN LANGUAGE sql AS 'SELECT FALSE'; CREATE OPERATOR public.= (LEFTARG = OID, RIGHTARG = REGCLASS, FUNCTION = is_it)`,
+				Undo: `DROP OPERATOR public.>= (OID, INTEGER); DROP OPERATOR public.= (OID, REGCLASS)`, Said: "the operator public.>=(oid,integer), called like one of PostgreSQL, is not Bursar's", Acts: true,
+			},
+			{
+				Change: `CREATE DOMAIN hidden AS TEXT CHECK (sly(LENGTH(VALUE)::bigint)); CREATE INDEX slow ON queued_events ((type::hidden))`,
+				Undo:   `DROP INDEX slow; DROP DOMAIN hidden`, Said: "the index public.slow on queued_events calls a function",
 			},
 			{Change: `CREATE STATISTICS slow ON (sly(amount)) FROM payouts`, Undo: `DROP STATISTICS slow`, Said: "the statistics slow of payouts call a function"},
 			{
