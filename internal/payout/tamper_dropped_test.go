@@ -254,6 +254,16 @@ func TestPause_CutOff_NothingSent(t *testing.T) {
 			}
 		})
 	})
+	t.Run("which the process has only read", func(t *testing.T) {
+		pauseCutOff(t, func(s *story) {
+			s.close()
+			s.open(t)
+			s.payouts = s.newPayouts(t)
+			if paused, err := s.payouts.Paused(t.Context()); err != nil || !paused {
+				t.Errorf("payouts are paused: %t, %v", paused, err)
+			}
+		}, nothing)
+	})
 	t.Run("after a restart", func(t *testing.T) {
 		pauseCutOff(t, func(s *story) {
 			s.place.ByHand(t, `INSERT INTO checkpoint_journals SELECT owner, 1, number, '', hash FROM journals WHERE owner = 'platform'`)

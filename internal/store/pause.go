@@ -20,8 +20,8 @@ var platformHead = `SELECT COALESCE((SELECT k.hash FROM entries k WHERE k.owner 
 	FROM (SELECT MAX(number) AS newest FROM entries WHERE owner = 'platform') AS e LEFT JOIN journals ON owner = 'platform'`
 
 // paused reads a row of platformHead. tampered is [ledger.ErrTampered] unless the service wrote what is there, and it goes on to the place that
-// the process knew before it read the row.
-func paused(keys ledger.Keys, known journalEnd, r *row) (is bool, tampered error) {
+// the process knew before it read the row. Then the process knows of this place as well.
+func (t *tailCache) paused(keys ledger.Keys, known journalEnd, r *row) (is bool, tampered error) {
 	head := ledger.NewHead(decision.Platform)
 	var newest, lacking int64
 	var hash, there ledger.Hash
@@ -39,6 +39,9 @@ func paused(keys ledger.Keys, known journalEnd, r *row) (is bool, tampered error
 	if err == nil && lacking > 0 {
 		err = endCutOff(head.Owner, "the newest checkpoint has an entry")
 	}
+	if err == nil && head.Number > 0 {
+		t.whole(head)
+	}
 	return head.Frozen, err
 }
 
@@ -50,7 +53,7 @@ func (db *DB) PayoutsPaused(ctx context.Context) (is bool, err error) {
 	}
 	var tampered error
 	known := db.tails.end(decision.Platform)
-	err = db.query(ctx, platformHead, func(r *row) { is, tampered = paused(keys, known, r) }, known.number)
+	err = db.query(ctx, platformHead, func(r *row) { is, tampered = db.tails.paused(keys, known, r) }, known.number)
 	return is, cmp.Or(err, tampered)
 }
 
@@ -65,7 +68,7 @@ func (tx *Tx) PayoutsPaused(ctx context.Context) (is bool, err error) {
 	}
 	var tampered error // no statement has failed, so the transaction goes on
 	known := tx.tails.end(decision.Platform)
-	err = tx.each(ctx, platformHead, []any{known.number}, func(r *row) { is, tampered = paused(keys, known, r) })
+	err = tx.each(ctx, platformHead, []any{known.number}, func(r *row) { is, tampered = tx.tails.paused(keys, known, r) })
 	return is, cmp.Or(err, tampered)
 }
 

@@ -181,7 +181,7 @@ func (u *unit) loadPaused(d dialect, group []*unitJob) []load {
 	}
 	if asks {
 		known := u.cached.end(decision.Platform)
-		all = append(all, load{platformHead, []any{known.number}, func(r *row) { u.paused, u.pausedErr = paused(u.macKeys, known, r) }})
+		all = append(all, load{platformHead, []any{known.number}, func(r *row) { u.paused, u.pausedErr = u.cached.paused(u.macKeys, known, r) }})
 	}
 	return all
 }
