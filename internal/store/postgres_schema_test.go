@@ -76,7 +76,7 @@ func TestCheckSchemaPostgres_SearchPath(t *testing.T) {
 	}
 }
 
-// What an operator may add stands in nobody's way: tables, indexes, functions of other names, and a schema of Bursar's own.
+// What an operator may add stands in nobody's way: tables, indexes, functions of other names, a schema of Bursar's own. Nor do few connections.
 func TestCheckSchemaPostgres_Additions_AreLetBe(t *testing.T) {
 	for name, a := range map[string]struct{ statements, address string }{
 		"a table":              {"CREATE TABLE reports (payout TEXT, n BIGINT DEFAULT random())", noSetting},
@@ -85,6 +85,7 @@ func TestCheckSchemaPostgres_Additions_AreLetBe(t *testing.T) {
 		"a view":               {"CREATE VIEW reports AS SELECT id FROM payouts", noSetting},
 		"a function":           {"CREATE FUNCTION reports(BIGINT) RETURNS BIGINT LANGUAGE sql AS 'SELECT $1'", noSetting},
 		"a function elsewhere": {"CREATE SCHEMA other; CREATE FUNCTION other.unnest(TEXT[]) RETURNS BIGINT LANGUAGE sql AS 'SELECT 1'", noSetting},
+		"two connections":      {"SELECT 1", "pool_max_conns=2"},
 		"a schema of its own":  {"CREATE SCHEMA own", "search_path=own"},
 	} {
 		t.Run(name, func(t *testing.T) {

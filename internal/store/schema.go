@@ -92,7 +92,11 @@ func (db *DB) schemaChanges(ctx context.Context, read textReader) (changes, newe
 	if newer, err = unknownMigrations(applied); err != nil || len(newer) > 0 {
 		return changes, newer, err
 	}
-	made, err := db.madeSchema(ctx)
+	version, err := read(ctx, d.version)
+	if err != nil {
+		return nil, nil, err
+	}
+	made, err := db.madeSchema(ctx, version[0])
 	if err != nil {
 		return nil, nil, fmt.Errorf("make a schema to compare with: %w", err)
 	}
@@ -102,11 +106,7 @@ func (db *DB) schemaChanges(ctx context.Context, read textReader) (changes, newe
 // madeSchemas are what the migrations make, by the version of the engine: nothing else changes it.
 var madeSchemas sync.Map
 
-func (db *DB) madeSchema(ctx context.Context) ([]string, error) {
-	var version string
-	if err := db.queryOne(ctx, db.dialect.version, nil, &version); err != nil {
-		return nil, err
-	}
+func (db *DB) madeSchema(ctx context.Context, version string) ([]string, error) {
 	if made, isMade := madeSchemas.Load(version); isMade {
 		return made.([]string), nil
 	}
