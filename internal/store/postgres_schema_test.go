@@ -85,6 +85,7 @@ func TestCheckSchemaPostgres_Additions_AreLetBe(t *testing.T) {
 		"a view":               {"CREATE VIEW reports AS SELECT id FROM payouts", noSetting},
 		"a function":           {"CREATE FUNCTION reports(BIGINT) RETURNS BIGINT LANGUAGE sql AS 'SELECT $1'", noSetting},
 		"a function elsewhere": {"CREATE SCHEMA other; CREATE FUNCTION other.unnest(TEXT[]) RETURNS BIGINT LANGUAGE sql AS 'SELECT 1'", noSetting},
+		"a newer version":      {"ALTER TABLE users ADD COLUMN later BIGINT CHECK (later > 0); INSERT INTO schema_migrations VALUES ('9999_later.sql', 'x', 1)", noSetting},
 		"two connections":      {"SELECT 1", "pool_max_conns=2"},
 		"a schema of its own":  {"CREATE SCHEMA own", "search_path=own"},
 	} {

@@ -19,14 +19,14 @@ func (e SchemaError) Error() string {
 }
 
 // CheckSchema fails with [SchemaError] if a trigger or its like could undo what is written, or a table is not as the migrations make it.
-// The tables of a newer version are not compared, so that this one can take its place.
+// What a newer version has added is let be, so that this one can take its place.
 func (db *DB) CheckSchema(ctx context.Context) error {
 	tx, err := db.beginView(ctx)
 	if err != nil {
 		return db.dialect.unreadable(err)
 	}
 	defer tx.Rollback() //nolint:errcheck // it only read
-	changes, _, err := db.schemaChanges(ctx, func(ctx context.Context, query string, args ...any) (list []string, _ error) {
+	changes, err := db.schemaChanges(ctx, func(ctx context.Context, query string, args ...any) (list []string, _ error) {
 		rows, err := viewed{tx, db.fail}.QueryContext(ctx, query, args...)
 		if err == nil {
 			err = eachRow(rows, collect(&list, itself))
@@ -59,9 +59,8 @@ func (d dialect) amongOwn(ctx context.Context, read textReader, check func(args 
 	return err
 }
 
-// schemaChanges lists what of the schema is not Bursar's, or not as the migrations make it, and the migrations of a newer version. Where
-// there are those, it does not compare definitions.
-func (db *DB) schemaChanges(ctx context.Context, read textReader) (changes, newer []string, err error) {
+// schemaChanges lists what of the schema is not Bursar's, or not as the migrations make it.
+func (db *DB) schemaChanges(ctx context.Context, read textReader) (changes []string, err error) {
 	d := db.dialect
 	var definitions []string
 	err = d.amongOwn(ctx, read, func(args ...any) error {
@@ -83,24 +82,25 @@ func (db *DB) schemaChanges(ctx context.Context, read textReader) (changes, newe
 		return err
 	})
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	applied, err := read(ctx, `SELECT name FROM schema_migrations ORDER BY name`)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	if newer, err = unknownMigrations(applied); err != nil || len(newer) > 0 {
-		return changes, newer, err
+	newer, err := unknownMigrations(applied)
+	if err != nil {
+		return nil, err
 	}
 	version, err := read(ctx, d.version)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	made, err := db.madeSchema(ctx, version[0])
 	if err != nil {
-		return nil, nil, fmt.Errorf("make a schema to compare with: %w", err)
+		return nil, fmt.Errorf("make a schema to compare with: %w", err)
 	}
-	return append(changes, compareDefinitions(definitions, made)...), nil, nil
+	return append(changes, compareDefinitions(definitions, made, len(newer) > 0)...), nil
 }
 
 // madeSchemas are what the migrations make, by the version of the engine: nothing else changes it.
@@ -118,20 +118,21 @@ func (db *DB) madeSchema(ctx context.Context, version string) ([]string, error) 
 }
 
 // compareDefinitions says what is not as it was made. Of what was added it names columns and constraints, which may refuse what Bursar
-// writes. An operator may add tables and indexes.
-func compareDefinitions(definitions, made []string) (changes []string) {
+// writes. An operator may add tables and indexes, and a newer version columns and constraints as well: a table that is defined as a whole
+// is not compared then.
+func compareDefinitions(definitions, made []string, byNewer bool) (changes []string) {
 	there, own := byName(definitions), byName(made)
 	for _, name := range slices.Sorted(maps.Keys(own)) {
 		switch definition, isThere := there[name]; {
 		case !isThere:
 			changes = append(changes, name+" is missing")
-		case definition != own[name]:
+		case definition != own[name] && !(byNewer && strings.HasPrefix(definition, "CREATE TABLE ")):
 			changes = append(changes, name+" is not as Bursar makes it")
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(there)) {
 		_, isOwn := own[name]
-		if !isOwn && (strings.HasPrefix(name, "the column ") || strings.HasPrefix(name, "the constraint ")) {
+		if !isOwn && !byNewer && (strings.HasPrefix(name, "the column ") || strings.HasPrefix(name, "the constraint ")) {
 			changes = append(changes, name+" is not Bursar's")
 		}
 	}
