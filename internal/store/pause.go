@@ -20,9 +20,9 @@ var platformHead = `SELECT COALESCE((SELECT k.hash FROM entries k WHERE k.owner 
 	FROM (SELECT MAX(number) AS newest FROM entries WHERE owner = 'platform') AS e LEFT JOIN journals ON owner = 'platform'`
 
 // paused reads a row of platformHead. tampered is [ledger.ErrTampered] unless the service wrote what is there, and it goes on to the place that
-// the process knew before it read the row. Then the process knows of this place as well.
-func (t *tailCache) paused(keys ledger.Keys, known journalEnd, r *row) (is bool, tampered error) {
-	head := ledger.NewHead(decision.Platform)
+// the process knew before it read the row.
+func paused(keys ledger.Keys, known journalEnd, r *row) (head ledger.Head, tampered error) {
+	head = ledger.NewHead(decision.Platform)
 	var newest, lacking int64
 	var hash, there ledger.Hash
 	r.Scan(append([]any{&there, &newest, &lacking, &head.Number, &hash, &head.MAC}, balanceFields.dest(&head.Balance)...)...)
@@ -39,10 +39,7 @@ func (t *tailCache) paused(keys ledger.Keys, known journalEnd, r *row) (is bool,
 	if err == nil && lacking > 0 {
 		err = endCutOff(head.Owner, "the newest checkpoint has an entry")
 	}
-	if err == nil && head.Number > 0 {
-		t.whole(head)
-	}
-	return head.Frozen, err
+	return head, err
 }
 
 // PayoutsPaused reports whether payouts are paused for everyone.
@@ -51,10 +48,14 @@ func (db *DB) PayoutsPaused(ctx context.Context) (is bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	var head ledger.Head
 	var tampered error
 	known := db.tails.end(decision.Platform)
-	err = db.query(ctx, platformHead, func(r *row) { is, tampered = db.tails.paused(keys, known, r) }, known.number)
-	return is, cmp.Or(err, tampered)
+	err = db.query(ctx, platformHead, func(r *row) { head, tampered = paused(keys, known, r) }, known.number)
+	if err = cmp.Or(err, tampered); err == nil {
+		db.tails.whole(head)
+	}
+	return head.Frozen, err
 }
 
 // PayoutsPaused is [DB.PayoutsPaused], and stays so until the transaction ends.
@@ -66,10 +67,11 @@ func (tx *Tx) PayoutsPaused(ctx context.Context) (is bool, err error) {
 	if err := tx.lock(ctx, tx.dialect.sharePause); err != nil {
 		return false, err
 	}
-	var tampered error // no statement has failed, so the transaction goes on
+	var head ledger.Head // not kept in mind: the transaction may have written it, and be undone
+	var tampered error   // no statement has failed, so the transaction goes on
 	known := tx.tails.end(decision.Platform)
-	err = tx.each(ctx, platformHead, []any{known.number}, func(r *row) { is, tampered = tx.tails.paused(keys, known, r) })
-	return is, cmp.Or(err, tampered)
+	err = tx.each(ctx, platformHead, []any{known.number}, func(r *row) { head, tampered = paused(keys, known, r) })
+	return head.Frozen, cmp.Or(err, tampered)
 }
 
 // LockPause waits for the changes that have asked PayoutsPaused about a payout, and lets none ask until the transaction ends.

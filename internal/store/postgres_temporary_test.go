@@ -9,7 +9,7 @@ import (
 	"bursar/internal/pgtest"
 )
 
-// Who may make no temporary tables is told what is missing.
+// The error names the privilege that a role lacks which may make no temporary tables.
 func TestMakeSchemaPostgres_NoTemporaryTables_SaysSo(t *testing.T) {
 	url := pgtest.New(t)
 	owner, err := OpenPostgres(t.Context(), url)
@@ -32,6 +32,6 @@ func TestMakeSchemaPostgres_NoTemporaryTables_SaysSo(t *testing.T) {
 	}
 	defer other.Close()
 	if _, err := makeSchemaPostgres(t.Context(), other); err == nil || !strings.Contains(err.Error(), "GRANT TEMPORARY ON DATABASE") {
-		t.Errorf("the role that may make no temporary tables is told: %v", err)
+		t.Errorf("without temporary tables the error is %v", err)
 	}
 }

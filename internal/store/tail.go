@@ -120,9 +120,6 @@ func (t *tailCache) wroteAll(appended []unitJournal) {
 
 // whole goes on to where a journal stands that was found to go through the place that is known.
 func (t *tailCache) whole(now ledger.Head) {
-	if t == nil {
-		return
-	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.ends[now.Owner].number < now.Number {

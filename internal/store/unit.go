@@ -181,7 +181,12 @@ func (u *unit) loadPaused(d dialect, group []*unitJob) []load {
 	}
 	if asks {
 		known := u.cached.end(decision.Platform)
-		all = append(all, load{platformHead, []any{known.number}, func(r *row) { u.paused, u.pausedErr = u.cached.paused(u.macKeys, known, r) }})
+		all = append(all, load{platformHead, []any{known.number}, func(r *row) {
+			head, err := paused(u.macKeys, known, r)
+			if u.paused, u.pausedErr = head.Frozen, err; err == nil && r.err == nil {
+				u.cached.whole(head) // nothing that the unit writes is of the platform, and nothing is written yet
+			}
+		}})
 	}
 	return all
 }
