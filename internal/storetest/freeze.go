@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -17,13 +18,14 @@ func (b *bench) pause(pauses bool) {
 	if pauses {
 		action = decision.PausePayouts
 	}
-	b.update(func(tx *store.Tx) error {
-		if err := tx.LockPause(b.ctx()); err != nil {
-			return err
-		}
-		d := decision.New(decision.By{Admin: "usr_admin", Note: "Seen."}, action, decision.Platform, decision.Platform, b.now)
-		return tx.RecordDecision(b.ctx(), d)
-	})
+	b.update(func(tx *store.Tx) error { return b.recordPause(tx, action) })
+}
+
+func (b *bench) recordPause(tx *store.Tx, action decision.Action) error {
+	if err := tx.LockPause(b.ctx()); err != nil {
+		return err
+	}
+	return tx.RecordDecision(b.ctx(), decision.New(decision.By{Admin: "usr_admin", Note: "Seen."}, action, decision.Platform, decision.Platform, b.now))
 }
 
 // wantPaused asks in each way whether payouts are paused.
@@ -76,6 +78,20 @@ func testPause(t *testing.T, b *bench) {
 	}
 	b.wantCleanAudit()
 	b.pause(false)
+	b.wantPaused(false)
+
+	undone := errors.New("undone") // the transaction read a pause that never was: nothing may go on from it
+	err := b.db.Update(b.ctx(), func(tx *store.Tx) error {
+		err := b.recordPause(tx, decision.PausePayouts)
+		paused, read := tx.PayoutsPaused(b.ctx())
+		if err := errors.Join(err, read); err != nil || !paused {
+			t.Errorf("in the transaction that pauses payouts they are paused: %t, %v", paused, err)
+		}
+		return undone
+	})
+	if !errors.Is(err, undone) {
+		t.Errorf("the transaction ended with %v", err)
+	}
 	b.wantPaused(false)
 
 	wantDue := func(seller string, want map[payout.ID]time.Time) {
