@@ -109,9 +109,10 @@ func (m *market) checkDeleted(on *instance, s *seller) {
 			m.assert(deletionsWait, errors.Is(err, sale.ErrSellerNotFound), s.id, "an adjustment of %s, who is gone, was answered with %v", s.id, err)
 			_, err = on.sales.Open(m.ctx, sale.NewOpening{Seller: s.id, Available: minimum, By: m.by()})
 			m.assert(deletionsWait, errors.Is(err, sale.ErrSellerNotFound), s.id, "an opening balance of %s, who is gone, was answered with %v", s.id, err)
-			number, err := bank.ParseNumber(m.anyNumber())
+			digits := m.anyNumber()
+			number, err := bank.ParseNumber(digits)
 			m.assert(datastoreReadable, err == nil, s.id, "%v", err)
-			_, err = on.bank.Register(m.ctx, bank.Registration{Seller: s.id, Holder: s.name, Number: number, IFSC: usualBranch})
+			_, err = on.bank.Register(m.ctx, bank.Registration{Seller: s.id, Holder: s.name, Number: number, IFSC: branchOf(digits)})
 			m.assert(deletionsWait, errors.Is(err, bank.ErrSellerGone), s.id, "a bank account of %s, who is gone, was answered with %v", s.id, err)
 			return nil
 		})

@@ -154,6 +154,33 @@ var takeoverBugs = []planted{
 	{"an admin is shown the first pause", []edit{
 		{inPayout, "if e.Type != ledger.PayoutsFrozen {\n\t\t\tcontinue", "if e.Type != ledger.PayoutsFrozen || state.By != \"\" {\n\t\t\tcontinue"},
 	}},
+	{"figures leave out what was paid and returned", []edit{
+		{inStore, "WHERE p.completed_at >= $1 AND p.completed_at < $2 GROUP BY 1", "WHERE p.completed_at >= $1 AND p.completed_at < $2 AND p.ended_at IS NULL GROUP BY 1"},
+	}},
+	{"a day's figures count two days", []edit{
+		{inPayout, "s.o.Store.PaidByBank(ctx, day.Day, s.startOfDay(day.Day, 1))", "s.o.Store.PaidByBank(ctx, day.Day, s.startOfDay(day.Day, 2))"},
+	}},
+	{"figures forget at which bank payouts failed", []edit{
+		{inPayout, "e.bank(f.Bank).Failed.add(1, f.Amount)", "e.bank(f.Bank).Failed.add(0, f.Amount)"},
+	}},
+	{"the newest payout under way is shown as the oldest", []edit{
+		{inStore, "ORDER BY requested_at, id LIMIT 1", "ORDER BY requested_at DESC, id LIMIT 1"},
+	}},
+	{"a selection by amount leaves out the least", []edit{
+		{inStore, "p.amount >= $9", "p.amount > $9"},
+	}},
+	{"a selection up to a moment takes it in", []edit{
+		{inStore, "p.ended_at < CAST($16 AS BIGINT)", "p.ended_at <= CAST($16 AS BIGINT)"},
+	}},
+	{"an admin may not match what waits though it is due", []edit{
+		{inPayout, "add(p.isUnresolved() || p.State == Waiting && !p.DueAt.After(s.o.Now()), decision.MatchTransfer)", "add(p.isUnresolved(), decision.MatchTransfer)"},
+	}},
+	{"a return is missed before its day can be on the statement", []edit{
+		{inReconcile, "d.p.State == payout.Returned && credits < debits && !d.isReadSince(d.p.EndedAt)", "d.p.State == payout.Returned && credits < debits && !d.isReadSince(d.p.CompletedAt)"},
+	}},
+	{"an admin is shown the other gateways' lines of a difference", []edit{
+		{inReconcile, "func(l Line) bool { return l.Gateway != e.Gateway }", "func(l Line) bool { return l.Gateway == e.Gateway }"},
+	}},
 	{"a secret that was replaced long ago signs again", []edit{
 		{inWebhook, "append([]string{e.Secret}, e.signingOld(s.now())...)", "append([]string{e.Secret}, e.OldSecrets...)"},
 	}},

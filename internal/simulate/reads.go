@@ -1,7 +1,6 @@
 package simulate
 
 import (
-	"cmp"
 	"errors"
 	"maps"
 	"slices"
@@ -215,37 +214,6 @@ func (m *market) pageThrough(s *seller) {
 		m.pause(m.between(0, time.Minute))
 	}
 	m.assert(readsAgree, len(there) == 0, s.id, "%s paged through their payouts and never saw %v", s.id, slices.Collect(maps.Keys(there)))
-}
-
-// checkSelections has an admin page through everybody's payouts in each order. Each page has to begin behind the one before, also
-// where amounts are equal.
-func (m *market) checkSelections(on *instance) {
-	const limit, maxPages = 3, 100
-	for _, order := range []payout.Order{payout.NewestFirst, payout.OldestFirst, payout.LargestFirst} {
-		want := slices.SortedFunc(maps.Keys(m.model.payouts), func(a, b payout.ID) int {
-			switch one, other := m.model.payouts[a].amount, m.model.payouts[b].amount; {
-			case order == payout.OldestFirst:
-				return cmp.Compare(a, b)
-			case order == payout.LargestFirst && one != other:
-				return cmp.Compare(other, one)
-			default:
-				return cmp.Compare(b, a)
-			}
-		})
-		sel := payout.Selection{Sort: order, Limit: limit}
-		for page := range slices.Chunk(want[:min(len(want), limit*maxPages)], limit) {
-			f, err := on.payouts.Find(m.ctx, sel)
-			var got []payout.ID
-			for _, p := range f.Payouts {
-				got = append(got, p.ID)
-			}
-			if !m.assert(readsAgree, err == nil && slices.Equal(got, page) && f.Totals.Count == int64(len(want)), "",
-				"the payouts in order %q after %q are %v of %d (error %v), and should be %v of %d", order, sel.After, got, f.Totals.Count, err, page, len(want)) {
-				return
-			}
-			sel.After = f.Next
-		}
-	}
 }
 
 // readPayout compares one payout, its changes, and what finds it.

@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	port "bursar/internal/gateway"
@@ -118,6 +119,9 @@ func (m *market) checkNights(on *instance) {
 		reached = d.To
 	}
 	m.assert(nightsReconciled, m.clock().Sub(reached) < 48*time.Hour+2*m.maintenanceEvery(), "", "the days up to %s were reconciled, and it is %s", reached, m.clock())
+	o, err := on.reconciling.Overview(m.ctx, 3)
+	isOrdered := slices.IsSortedFunc(o.Runs, func(a, b reconcile.Run) int { return strings.Compare(b.ID, a.ID) })
+	m.assert(nightsReconciled, err == nil && o.Reached.Equal(reached) && len(o.Runs) > 0 && isOrdered, "", "an admin is shown that the nights reached %s, with the runs %+v (error %v), and they reached %s", o.Reached, o.Runs, err, reached)
 	last, _, err := on.db.LastCheckpoint(m.ctx)
 	m.assert(checkpointsMade, err == nil && m.clock().Sub(last.At) < 2*m.maintenanceEvery(), "", "the last checkpoint was made at %s (error %v), and it is %s", last.At, err, m.clock())
 }

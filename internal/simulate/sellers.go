@@ -470,13 +470,13 @@ func (m *market) register(s *seller) {
 			digits = fmt.Sprintf("5%09d%s", m.dice.IntN(1e9), now.last4)
 		}
 	}
-	holder, ifsc := s.name, bank.IFSC(usualBranch)
+	holder, ifsc := s.name, branchOf(digits)
 	if now := m.model.accounts[m.model.sellers[s.id].current]; now != nil && now.number != "" && m.chance(100) { // the present one, written otherwise
 		digits = now.number
 		if m.chance(500) {
 			holder = strings.ToUpper(holder)
 		} else {
-			ifsc = "HDFC0000054"
+			ifsc = ifsc[:len(ifsc)-1] + "4"
 		}
 	}
 	m.registerAccount(s, digits, holder, ifsc)
@@ -487,11 +487,8 @@ func (m *market) register(s *seller) {
 	}
 }
 
-// usualBranch is where sellers have their accounts, most of the time.
-const usualBranch = "HDFC0000053"
-
 func (m *market) registerNumber(s *seller, digits string) {
-	m.registerAccount(s, digits, s.name, usualBranch)
+	m.registerAccount(s, digits, s.name, branchOf(digits))
 }
 
 func (m *market) registerAccount(s *seller, digits, holder string, ifsc bank.IFSC) {
