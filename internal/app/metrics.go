@@ -55,7 +55,7 @@ func watch(b *Datastore, withStatement []gateway.Name, metrics *telemetry.Metric
 		if err != nil {
 			return nil, err
 		}
-		reconciledAt, err := b.db.ReconciledAt(ctx, withStatement)
+		reconciledAt, err := b.db.ReconciledAt(ctx, withStatement, now)
 		if err != nil {
 			return nil, err
 		}

@@ -65,7 +65,7 @@ func TestRead_FailureIsReturned(t *testing.T) {
 			_, err := db.EntriesAboutBefore(ctx, "asha", "s1", 10, 10)
 			return err
 		},
-		"CheckNewest": func(ctx context.Context) error { return db.CheckNewest(ctx, "asha", 1, 0) },
+		"CheckNewest": func(ctx context.Context) error { return db.CheckNewest(ctx, "asha", 0) },
 		"CheckJournal in a transaction": func(ctx context.Context) error {
 			return db.Update(ctx, func(tx *Tx) error { return tx.CheckJournal(ctx, "asha", 1) })
 		},
@@ -102,8 +102,11 @@ func TestRead_FailureIsReturned(t *testing.T) {
 				return errors.Join(notFound(account), balance, paused, v.CheckBalance(ctx, "asha"), about, newest, below, inTransit)
 			})
 		},
-		"ReconciledAt": func(ctx context.Context) error { _, err := db.ReconciledAt(ctx, []gateway.Name{"sandbox"}); return err },
-		"Watch":        func(ctx context.Context) error { _, err := db.Watch(ctx, noon); return err },
+		"ReconciledAt": func(ctx context.Context) error {
+			_, err := db.ReconciledAt(ctx, []gateway.Name{"sandbox"}, noon)
+			return err
+		},
+		"Watch": func(ctx context.Context) error { _, err := db.Watch(ctx, noon); return err },
 	} {
 		for n := 0; ; n++ { // 0 is no failure
 			failAt, ran, failed = n, 0, ""

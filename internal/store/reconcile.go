@@ -320,7 +320,7 @@ func (s reconcileStore) LastRuns(ctx context.Context, limit int) ([]reconcile.Ru
 
 // Reached is the end of the last day that the service had reconciled by itself at a time, with this gateway's statement.
 func (s reconcileStore) Reached(ctx context.Context, at time.Time) (reached time.Time, err error) {
-	err = s.queryOne(ctx, `SELECT ends_at FROM reconciliations WHERE gateway = $1 AND daily = 1 AND ended_at <= $2 ORDER BY ends_at DESC LIMIT 1`,
+	err = s.queryOne(ctx, `SELECT ends_at FROM reconciliations WHERE gateway = $1 AND daily = 1 AND ended_at <= $2 AND ends_at <= $2 ORDER BY ends_at DESC LIMIT 1`,
 		[]any{s.gateway, micros(at)}, instant{&reached})
 	return reached, err
 }

@@ -77,11 +77,11 @@ func (db *DB) Watch(ctx context.Context, now time.Time) (Watched, error) {
 
 // ReconciledAt is when the service last reconciled a day by itself with the gateways' statements: of several, the time of the gateway
 // that is furthest behind. It is zero as long as one of them was never reconciled.
-func (db *DB) ReconciledAt(ctx context.Context, gateways []gateway.Name) (furthest time.Time, err error) {
+func (db *DB) ReconciledAt(ctx context.Context, gateways []gateway.Name, now time.Time) (furthest time.Time, err error) {
 	for i, at := range gateways {
 		var last time.Time
-		err := db.queryOne(ctx, `SELECT ended_at FROM reconciliations WHERE gateway = $1 AND daily = 1 ORDER BY ends_at DESC LIMIT 1`,
-			[]any{string(at)}, instant{&last})
+		err := db.queryOne(ctx, `SELECT ended_at FROM reconciliations WHERE gateway = $1 AND daily = 1 AND ended_at <= $2 AND ends_at <= $2 ORDER BY ends_at DESC LIMIT 1`,
+			[]any{string(at), micros(now)}, instant{&last})
 		if err != nil || last.IsZero() {
 			return time.Time{}, err
 		}

@@ -306,7 +306,7 @@ func testReconcileTurns(_ *testing.T, b *bench) {
 	}
 	reconciled := func(why string, want time.Time, at ...gateway.Name) {
 		b.Helper()
-		if got, err := b.db.ReconciledAt(b.ctx(), at); err != nil || !got.Equal(want) {
+		if got, err := b.db.ReconciledAt(b.ctx(), at, start.AddDate(1, 0, 0)); err != nil || !got.Equal(want) {
 			b.Errorf("%s was reconciled at %s, %v; want %s", why, got, err, want)
 		}
 	}
@@ -315,4 +315,11 @@ func testReconcileTurns(_ *testing.T, b *bench) {
 	b.must(s.KeepRun(b.ctx(), reconcile.Run{ID: "rec_4", Gateway: "elsewhere", Daily: true, Period: first.Period, EndedAt: start.AddDate(0, 0, 2)}))
 	reconciled("both", start.AddDate(0, 0, 2), atGateway, "elsewhere")
 	reconciled("none", time.Time{})
+
+	// A row that an attacker inserted ends in the future. The nights before are reconciled all the same.
+	b.must(s.KeepRun(b.ctx(), reconcile.Run{ID: "rec_5", Gateway: atGateway, Daily: true, Period: reconcile.Period{From: start, To: start.AddDate(9, 0, 0)}, EndedAt: start.AddDate(0, 0, 2)}))
+	if at, err := s.Reached(b.ctx(), start.AddDate(1, 0, 0)); err != nil || !at.Equal(start.AddDate(0, 0, 2)) {
+		b.Errorf("%s was reached, %v; want the end of rec_1", at, err)
+	}
+	reconciled("one gateway", start.AddDate(0, 0, 3), atGateway)
 }
