@@ -35,9 +35,9 @@ type Store interface {
 	// [ledger.ErrTampered] if the service did not write all of them.
 	AccountsAdded(ctx context.Context, seller string, before int64, limit int) ([]ledger.Entry, error)
 	// CheckNewest fails with [ledger.ErrTampered] unless the owner's totals are those that the service wrote, and its 10,000
-	// newest entries are all there. It looks again at what it has seen if last is another number, and fails if the journal ends
-	// before the entry with the number upTo.
-	CheckNewest(ctx context.Context, owner string, last, upTo int64) error
+	// newest entries are all there and in each listing that they belong in. It looks again at what it has seen if a listing is another one,
+	// and fails if the journal ends before the entry with the number upTo.
+	CheckNewest(ctx context.Context, owner string, upTo int64, listings ...ledger.Listing) error
 	// AccountsInReview lists current accounts that wait for a person, oldest first.
 	AccountsInReview(ctx context.Context, limit int) ([]Account, error)
 	InTx(ctx context.Context, fn func(Tx) error) error

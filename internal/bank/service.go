@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"slices"
 	"time"
 
@@ -100,6 +101,16 @@ func (s *Service) CheckPayable(ctx context.Context, seller string, id ID, reques
 }
 
 func (s *Service) payable(ctx context.Context, seller string, id ID, requested int64) (Account, error) {
+	const reads = 3 // an entry that is written between two reads looks like one that was hidden from the first
+	for n := 1; ; n++ {
+		a, err := s.payableOnce(ctx, seller, id, requested)
+		if n == reads || !errors.Is(err, ledger.ErrTampered) {
+			return a, err
+		}
+	}
+}
+
+func (s *Service) payableOnce(ctx context.Context, seller string, id ID, requested int64) (Account, error) {
 	a, entries, err := s.trusted(ctx, id)
 	if err == nil && a.Seller != seller { // it was lent to the seller by hand when the payout was asked for
 		err = ledger.ErrTampered.Because(fmt.Errorf("bank account %s is not one of seller %s", id, seller))
@@ -107,21 +118,27 @@ func (s *Service) payable(ctx context.Context, seller string, id ID, requested i
 	if err == nil && a.Status != StatusVerified {
 		err = ErrNotAccepted
 	}
-	if err == nil {
-		// One of the seller's entries that is missing could have told that the account was rejected, or that the money is from
-		// a sale that was recorded twice.
-		last := entries[len(entries)-1].Number
-		err = s.o.Store.CheckNewest(ctx, a.Seller, last, max(last, requested))
+	if err != nil {
+		return a, err
 	}
+	added, err := s.o.Store.AccountsAdded(ctx, a.Seller, math.MaxInt64, maxFormer)
+	if err != nil {
+		return a, err
+	}
+	// One of the seller's entries that is missing could have told that the account was rejected, that another one took its place, or that the
+	// money is from a sale that was recorded twice.
+	err = s.o.Store.CheckNewest(ctx, a.Seller, max(entries[len(entries)-1].Number, requested),
+		ledger.ListingAbout(string(a.ID), entries), ledger.ListingOf(ledger.BankAccountAdded, math.MaxInt64, added, maxFormer))
 	if err == nil {
-		err = s.checkWasCurrent(ctx, a, entries, requested)
+		err = s.checkWasCurrent(ctx, a, entries, added, requested)
 	}
 	return a, err
 }
 
 // checkWasCurrent fails with [ledger.ErrTampered] unless the seller's journal says that the account was the current one, and verified,
 // when the entry requested asked for a payout: an attacker may have put back the row of a former one for that moment.
-func (s *Service) checkWasCurrent(ctx context.Context, a Account, entries []ledger.Entry, requested int64) error {
+// added are the seller's accounts that were added last, newest first.
+func (s *Service) checkWasCurrent(ctx context.Context, a Account, entries, added []ledger.Entry, requested int64) error {
 	end := slices.IndexFunc(entries, func(e ledger.Entry) bool { return e.Number > requested })
 	if end < 0 {
 		end = len(entries)
@@ -130,9 +147,11 @@ func (s *Service) checkWasCurrent(ctx context.Context, a Account, entries []ledg
 	if err != nil {
 		return err
 	}
-	added, err := s.o.Store.AccountsAdded(ctx, a.Seller, requested, maxFormer)
-	if err != nil {
-		return err
+	added = slices.DeleteFunc(added, func(e ledger.Entry) bool { return e.Number >= requested })
+	if len(added) == 0 { // many others were added since
+		if added, err = s.o.Store.AccountsAdded(ctx, a.Seller, requested, maxFormer); err != nil {
+			return err
+		}
 	}
 	newest := ID("") // of those that were added as the current one
 	for _, e := range added {

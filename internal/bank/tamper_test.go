@@ -75,6 +75,24 @@ func TestRejectedAccount_PutBack(t *testing.T) {
 	h.wantPaid(a.ID, false)
 }
 
+// TestRejectedAccount_RejectionHidden hides the rejection from the index, and puts the account back.
+func TestRejectedAccount_RejectionHidden(t *testing.T) {
+	h := newFixture(t, accepted(100))
+	a := h.register(h.ashas())
+	h.mustStep()
+	h.wantPaid(a.ID, true)
+	h.place.ByHand(t, `CREATE TABLE kept AS SELECT * FROM bank_accounts`)
+	err := h.db.Auth().InTx(t.Context(), func(tx auth.Tx) error {
+		return tx.RejectBankAccounts(t.Context(), a.Seller, "It was taken over.", h.now)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.place.HideFromIndex(t, `type = 'bank_account.rejected'`)
+	h.place.ByHand(t, `DELETE FROM bank_accounts; INSERT INTO bank_accounts SELECT * FROM kept`)
+	h.wantPaid(a.ID, false)
+}
+
 // TestTamperedAccount_IsNotPaid changes what decides whether and where an account is paid.
 func TestTamperedAccount_IsNotPaid(t *testing.T) {
 	for name, tt := range map[string]struct {

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"iter"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -235,7 +236,7 @@ func (h Head) CheckNewest(keys Keys, from int64, known Head, newest iter.Seq[Ent
 	if at.Number == 0 && from < 1 {
 		at = NewHead(h.Owner)
 	}
-	sales := Sales{}
+	once := Once{}
 	for e := range newest {
 		var err error
 		switch {
@@ -245,7 +246,7 @@ func (h Head) CheckNewest(keys Keys, from int64, known Head, newest iter.Seq[Ent
 			at, err = at.Follow(nil, e)
 		}
 		if err == nil {
-			err = sales.Record(e)
+			err = once.Add(e)
 		}
 		if err != nil {
 			return at, err
@@ -258,21 +259,98 @@ func (h Head) CheckNewest(keys Keys, from int64, known Head, newest iter.Seq[Ent
 	return at, nil
 }
 
-// Sales are those that the entries of a journal have recorded. A sale is recorded once: an entry was hidden by hand where it is
-// recorded again.
-type Sales map[string]bool
+// Once are the things that the entries of a journal have said of their subjects which can be said once. Where one is said again, the
+// first entry was hidden by hand.
+type Once map[saidOnce]bool
 
-// Record fails with [ErrTampered] if the entry records a sale that an older one has recorded.
-func (s Sales) Record(e Entry) error {
-	if e.Type != SaleRecorded {
+type saidOnce struct {
+	said    Type
+	subject string
+}
+
+// Add fails with [ErrTampered] if the entry records or releases a sale, or makes an adjustment, as an older one has done.
+func (o Once) Add(e Entry) error {
+	if e.Type != SaleRecorded && e.Type != SaleReleased && e.Type != BalanceAdjusted {
 		return nil
 	}
-	if s[e.Subject] {
-		return ErrTampered.Because(fmt.Errorf("entry %d of %s records %s, which an older one has recorded", e.Number, e.Owner, SubjectName(e.Subject)))
+	said := saidOnce{e.Type, e.Subject}
+	if o[said] {
+		return ErrTampered.Because(fmt.Errorf("entry %d of %s says %s of %s, which an older one has said", e.Number, e.Owner, e.Type, SubjectName(e.Subject)))
 	}
-	s[e.Subject] = true
+	o[said] = true
 	return nil
 }
+
+// Listing is what an index of the database lists of a journal: all entries about a subject, or all of a type that are numbered below Before.
+// Whether one is left out, only
+// the journal itself tells, read entry by entry: an attacker may hide an entry from an index, or change it for the moment in which it is
+// looked for.
+type Listing struct {
+	Subject string
+	Type    Type
+	Before  int64
+	// Numbers are those of the entries, in order. If it is Cut, older ones than the first are not listed.
+	Numbers []int64
+	Cut     bool
+}
+
+// ListingAbout is the listing of the entries about a subject.
+func ListingAbout(subject string, entries []Entry) Listing {
+	return Listing{Subject: subject, Numbers: numbersOf(entries)}
+}
+
+// ListingOf is the listing of the newest entries of a type that are numbered below before, up to limit.
+func ListingOf(t Type, before int64, entries []Entry, limit int) Listing {
+	return Listing{Type: t, Before: before, Numbers: numbersOf(entries), Cut: len(entries) >= limit}
+}
+
+func numbersOf(entries []Entry) []int64 {
+	numbers := make([]int64, len(entries))
+	for i, e := range entries {
+		numbers[i] = e.Number
+	}
+	slices.Sort(numbers)
+	return numbers
+}
+
+// Check fails with [ErrTampered] if the listing leaves out an entry of its journal.
+func (l Listing) Check(e Entry) error { return l.CheckPlace(e.Owner, e.Place()) }
+
+// CheckPlace is Check of the entry at a place of an owner's journal.
+func (l Listing) CheckPlace(owner string, p Place) error {
+	if !l.covers(p) {
+		return nil
+	}
+	at, listed := slices.BinarySearch(l.Numbers, p.Number)
+	if listed || l.Cut && at == 0 {
+		return nil
+	}
+	return ErrTampered.Because(fmt.Errorf("entry %d of %s says %s of %s, and was hidden when that was looked for", p.Number, owner, p.Type, SubjectName(p.Subject)))
+}
+
+func (l Listing) covers(p Place) bool {
+	if l.Type != "" {
+		return p.Type == l.Type && p.Number < l.Before
+	}
+	return p.Subject == l.Subject
+}
+
+// Append adds an entry that was made since, if it belongs in the listing.
+func (l *Listing) Append(e Entry) {
+	if l.covers(e.Place()) {
+		l.Numbers = append(l.Numbers, e.Number)
+	}
+}
+
+// Place is where an entry stands in its journal, and what it says of what.
+type Place struct {
+	Number  int64
+	Type    Type
+	Subject string
+}
+
+// Place is the entry's.
+func (e Entry) Place() Place { return Place{e.Number, e.Type, e.Subject} }
 
 // head is where the journal stood after an entry.
 func (e Entry) head() Head {

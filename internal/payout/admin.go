@@ -238,6 +238,9 @@ func (s *Service) decide(
 	made := decision.New(by, action, "", string(id), s.o.Now()) // whose it is, is known once it is loaded
 	var decided Payout
 	changed, err := s.changeIn(ctx, ledger.Scope{Payout: string(id)}, ledger.ActorAdmin+by.Admin, func(tx ChangeTx, p *Payout) error {
+		if err := checkOwner(ctx, tx, *p); err != nil {
+			return err
+		}
 		added, err := alter(p)
 		if err != nil {
 			return err

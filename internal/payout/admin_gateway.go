@@ -27,7 +27,7 @@ var (
 
 // AskGateway looks a payout up at the gateway now, for an admin, applies the answer, and returns the
 // payout as it then is. It sends nothing, and moves the payout as its own next step would. A discrepancy with
-// the ledger is recorded on it. It fails with [ErrNotFound], [ErrNoTransfer] or [ErrGatewayUnclear].
+// the ledger is recorded on it. It fails with [ErrNotFound], [ErrNoTransfer], [ErrPayoutTampered] or [ErrGatewayUnclear].
 func (s *Service) AskGateway(ctx context.Context, by decision.By, id ID) (Payout, error) {
 	if err := by.CheckNote(); err != nil {
 		return Payout{}, err
@@ -37,7 +37,12 @@ func (s *Service) AskGateway(ctx context.Context, by decision.By, id ID) (Payout
 		return Payout{}, err
 	}
 	asked := decision.New(by, decision.AskGateway, seen.Seller, string(id), s.o.Now())
-	if err := s.o.Store.InTx(ctx, func(tx Tx) error { return tx.RecordDecision(ctx, asked) }); err != nil {
+	if err := s.o.Store.InTx(ctx, func(tx Tx) error {
+		if err := checkOwner(ctx, tx, seen); err != nil {
+			return err
+		}
+		return tx.RecordDecision(ctx, asked)
+	}); err != nil {
 		return Payout{}, err
 	}
 	s.logDecision(ctx, asked)

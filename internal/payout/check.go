@@ -63,6 +63,19 @@ func check(ctx context.Context, from entriesReader, p Payout) ([]ledger.Entry, e
 	return entries, err
 }
 
+// checkOwner fails with [ErrPayoutTampered] unless the journal of the payout's seller tells that it was requested or imported. An attacker may
+// have given the row to another seller, in whose journal no decision about it belongs.
+func checkOwner(ctx context.Context, from entriesReader, p Payout) error {
+	entries, err := from.EntriesAbout(ctx, p.Seller, string(p.ID))
+	if err != nil && !isTampered(err) {
+		return err
+	}
+	if len(entries) == 0 || entries[0].Type != ledger.PayoutRequested && entries[0].Type != ledger.PayoutImported {
+		return ErrPayoutTampered.Because(fmt.Errorf("the journal of %s does not know payout %s", p.Seller, p.ID))
+	}
+	return nil
+}
+
 // checkToMove is check for a payout whose money is about to move: no later entry of its seller may be missing either, or
 // the payout could have been put back to what it was before it was sent, or ended. That is [ledger.ErrTampered] and not
 // [ErrPayoutTampered]: the payout itself may be as the service wrote it.

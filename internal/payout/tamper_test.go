@@ -667,6 +667,48 @@ func TestTamperedState_EndedPayout(t *testing.T) {
 	}
 }
 
+// TestTamperedPayout_DecisionsOfAnotherSellers gives a payout's row to another seller. What an admin decides about it is refused, and the other
+// seller's journal says nothing of it.
+func TestTamperedPayout_DecisionsOfAnotherSellers(t *testing.T) {
+	s := newStory(t)
+	s.place.ByHand(t, `UPDATE payouts SET seller_id = 'usr_b'`)
+	s.later(windowOver)
+	seen := s.payout()
+	if !seen.IsTampered() {
+		t.Errorf("the payout is %+v", seen)
+	}
+	_, err := s.payouts.AskGateway(t.Context(), ada, s.id)
+	for what, err := range map[string]error{"asked": err, "resolved": s.payouts.ResolveDiscrepancy(t.Context(), ada, s.id, seen.Discrepancy)} {
+		if !errors.Is(err, payout.ErrPayoutTampered) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	s.repair()
+	s.wantViolated()
+}
+
+// TestTamperedState_EndHidden has somebody hide from the index that a payout was cancelled, and say in the database that it waits.
+func TestTamperedState_EndHidden(t *testing.T) {
+	s := newStory(t)
+	if _, _, err := s.payouts.Cancel(t.Context(), payout.Caller{User: "usr_a"}, s.id, ""); err != nil {
+		t.Fatal(err)
+	}
+	available := s.available()
+	s.place.HideFromIndex(t, `type = 'payout.cancelled'`)
+	s.place.ByHand(t, `UPDATE payouts SET state = 'waiting', status = 'processing', ended_at = NULL, due_at = requested_at`)
+	for range 2 {
+		s.later(windowOver)
+		s.wantState(payout.Waiting)
+	}
+	if s.gateway.sent != 0 {
+		t.Errorf("it was sent %d times", s.gateway.sent)
+	}
+	if _, _, err := s.payouts.Cancel(t.Context(), payout.Caller{User: "usr_a"}, s.id, ""); !errors.Is(err, ledger.ErrTampered) {
+		t.Errorf("cancelled once more: %v", err)
+	}
+	s.wantAvailable(available)
+}
+
 // TestRepair_OfPayoutUnderWay has the gateway's report disagree with what somebody wrote. After the repair nothing is left
 // of that, and the payout goes on.
 func TestRepair_OfPayoutUnderWay(t *testing.T) {

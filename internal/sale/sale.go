@@ -144,6 +144,9 @@ func CheckEntries(s Sale, entries []ledger.Entry) error {
 		case ledger.SaleRecorded:
 			moved = ledger.Sale(folded.Amount)
 		case ledger.SaleReleased:
+			if was.Released() {
+				return tampered("entry %d releases it once more", e.Number)
+			}
 			moved = ledger.ReleaseSale(was.Left())
 		case ledger.SaleRefunded:
 			moved = ledger.RefundSale(folded.Refunded-was.Refunded, was.Released())

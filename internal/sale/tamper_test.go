@@ -190,6 +190,46 @@ func TestTamperedSale_ReleasedAgain(t *testing.T) {
 	s.wantBalances(900_000, 5300)
 }
 
+// TestTamperedSale_ReleaseHidden hides the release from the index, and puts the sale back to pending.
+func TestTamperedSale_ReleaseHidden(t *testing.T) {
+	s := openTamperedShop(t, `UPDATE sales SET due_at = due_at`)
+	s.release()
+	s.place.HideFromIndex(t, `subject = 'sale:order-1' AND type = 'sale.released'`)
+	s.place.ByHand(t, `UPDATE sales SET released_at = NULL, due_at = available_at WHERE id = 'order-1'`)
+	if _, err := s.sales.ReleaseDue(t.Context()); !errors.Is(err, ledger.ErrTampered) {
+		t.Errorf("released: %v", err)
+	}
+	if _, _, _, err := s.sales.Refund(t.Context(), sale.NewRefund{Sale: "order-1", ID: "r1", Amount: 100}); !errors.Is(err, ledger.ErrTampered) {
+		t.Errorf("refunded: %v", err)
+	}
+	s.wantBalances(900_000, 5300)
+	s.wantViolated("file-is-sound")
+}
+
+// TestTamperedSale_ReleasedTwice has the service release a sale twice, as when the first release was hidden from it. The audit names both the
+// journal and the sale.
+func TestTamperedSale_ReleasedTwice(t *testing.T) {
+	s := openTamperedShop(t, `UPDATE sales SET due_at = due_at`)
+	s.release()
+	must(t, s.db.Sales().InTx(t.Context(), func(tx sale.Tx) error {
+		is, err := tx.SaleForUpdate(t.Context(), "order-1")
+		must(t, err)
+		was := is
+		was.ReleasedAt = time.Time{}
+		data, err := ledger.Patch(was, is)
+		must(t, err)
+		_, err = tx.Append(t.Context(), ledger.Posting{
+			Owner: "usr_seller", At: s.now, Type: ledger.SaleReleased, Subject: "sale:order-1", Actor: "system", Data: data, Moved: ledger.ReleaseSale(5000),
+		})
+		return err
+	}))
+	s.wantBalances(895_000, 10_300)
+	s.wantViolated("journals-are-whole", "sales-match-journal")
+	if _, _, _, err := s.sales.Refund(t.Context(), sale.NewRefund{Sale: "order-1", ID: "r1", Amount: 100}); !errors.Is(err, ledger.ErrTampered) {
+		t.Errorf("refunded: %v", err)
+	}
+}
+
 // TestTamperedSale_MarkedReleased is refunded from no other account than it was in.
 func TestTamperedSale_MarkedReleased(t *testing.T) {
 	s := openTamperedShop(t, `UPDATE sales SET released_at = available_at, due_at = NULL WHERE id = 'far'`)

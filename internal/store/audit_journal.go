@@ -43,11 +43,13 @@ func (a *auditor) journals() []ledger.Finding {
 		Promise: "Each payout was requested to the bank account that was its seller's current one then.",
 	}
 	w := journalWalk{a: a, f: &f, accounts: &accounts, ended: true}
+	begun := false // an entry that was inserted may have no owner
 	a.all(selectJournals, func(r *row) {
 		var what int
 		e, tampered := scanEntry(r, &what)
-		if e.Owner != w.at.Owner {
+		if !begun || e.Owner != w.at.Owner {
 			w.begin(e.Owner)
+			begun = true
 		}
 		if tampered != nil {
 			w.brokenBy(tampered)
@@ -88,8 +90,7 @@ type journalWalk struct {
 	account  string
 	accounts *ledger.Finding
 	unsent   []ledger.Violation
-	// sales are those that were recorded so far.
-	sales ledger.Sales
+	once     ledger.Once
 	// ended says that the row of totals was seen, and noted that an entry behind it was told of.
 	ended, noted bool
 	// torn says that the journal is not whole, so that it can't tell what the totals should be. closed says that it was whole up
@@ -99,7 +100,7 @@ type journalWalk struct {
 
 // begin ends the walk of one journal, and begins that of another.
 func (w *journalWalk) begin(owner string) {
-	if w.at.Owner != "" && !w.ended && !w.noted {
+	if !w.ended && !w.noted {
 		advice := w.advice()
 		if advice == runRepair {
 			advice += unlessRowsDiffer
@@ -109,7 +110,7 @@ func (w *journalWalk) begin(owner string) {
 	for _, v := range w.unsent {
 		note(w.accounts, v, lookForPayout)
 	}
-	*w = journalWalk{a: w.a, f: w.f, accounts: w.accounts, at: ledger.NewHead(owner), sales: ledger.Sales{}}
+	*w = journalWalk{a: w.a, f: w.f, accounts: w.accounts, at: ledger.NewHead(owner), once: ledger.Once{}}
 }
 
 func (w *journalWalk) advice() string {
@@ -140,8 +141,10 @@ func (w *journalWalk) entry(e ledger.Entry) {
 	case err != nil:
 		w.brokenBy(err)
 	}
-	if err := w.sales.Record(e); err != nil {
-		w.brokenBy(err)
+	if !isForged {
+		if err := w.once.Add(e); err != nil {
+			w.brokenBy(err)
+		}
 	}
 	if w.ended && !w.noted {
 		w.broken(w.advice(), "entry %d is behind the end of the journal", e.Number)

@@ -19,7 +19,10 @@ const userColumns = `u.id, u.name, u.email, u.role, u.verified, u.suspended, u.p
 // accessDecided is what was decided last about a user's role and suspension; empty where nobody decided. An old copy of a user's
 // row has the MAC of its time, and differs from what was decided since.
 const accessDecided = `COALESCE((SELECT d.data FROM entries d WHERE d.subject = u.id AND d.owner = u.id AND d.type = 'admin.decided'
-	AND d.data LIKE '%"action":"change_access"%' ORDER BY d.number DESC LIMIT 1), '')`
+	AND d.data LIKE '%` + changesAccess + `%' ORDER BY d.number DESC LIMIT 1), '')`
+
+// changesAccess is what the entry of such a decision holds.
+const changesAccess = `"action":"change_access"`
 
 const selectUser = `SELECT ` + userColumns + `, ` + accessDecided + ` FROM users u `
 
@@ -94,7 +97,12 @@ func (db *DB) checkDecided(ctx context.Context, u storedUser) error {
 	if err != nil {
 		return err
 	}
-	_, err = db.signer.checkNewest(head, max(from, head.Number-maxTailEntries), ledger.Head{}, head.Number, db.entriesAfter(ctx, u.ID))
+	_, err = db.signer.checkNewest(head, max(from, head.Number-maxTailEntries), ledger.Head{}, head.Number, db.entriesAfter(ctx, u.ID), func(e ledger.Entry) error {
+		if e.Number > from && e.Subject == u.ID && e.Type == ledger.AdminDecided && strings.Contains(e.Data, changesAccess) {
+			return ledger.ErrTampered.Because(fmt.Errorf("entry %d of %s changes the user's access, and was hidden when that was looked for", e.Number, u.ID))
+		}
+		return nil
+	})
 	return tamperedUser(err)
 }
 

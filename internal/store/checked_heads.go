@@ -9,10 +9,10 @@ import (
 	"bursar/internal/ledger"
 )
 
-// CheckNewest is [Tx.CheckNewest] outside of a transaction, for a journal that goes on to the entry upTo at least. It reads on
-// from where it found the journal whole, unless older entries may have been hidden since: the caller relies on another entry,
-// last, or a sale was recorded, which may have been recorded before.
-func (db *DB) CheckNewest(ctx context.Context, owner string, last, upTo int64) error {
+// CheckNewest is [Tx.CheckNewest] outside of a transaction, for a journal that goes on to the entry upTo at least, where no listing leaves out
+// an entry. It reads on from where it found the journal whole, unless older entries may have been hidden since: a listing is another one, or a
+// sale was recorded, which may have been recorded before.
+func (db *DB) CheckNewest(ctx context.Context, owner string, upTo int64, listings ...ledger.Listing) error {
 	head, err := db.head(ctx, owner)
 	if err != nil {
 		return err
@@ -20,43 +20,52 @@ func (db *DB) CheckNewest(ctx context.Context, owner string, last, upTo int64) e
 	if head.Number < upTo { // the row is an old one
 		return ledger.ErrTampered.Because(fmt.Errorf("the journal of %s ends with entry %d, and has an entry %d", owner, head.Number, upTo))
 	}
-	place, read := entryPlace{owner, last}, db.entriesAfter(ctx, owner)
-	known := db.checkedHeads.upTo(place, head.Number)
+	read := db.entriesAfter(ctx, owner)
+	check := func(e ledger.Entry) error {
+		for _, l := range listings {
+			if err := l.Check(e); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	relied := fmt.Sprint(owner, listings)
+	known := db.checkedHeads.upTo(relied, head.Number)
 	if known.Counts.Sales != head.Counts.Sales {
 		known = ledger.Head{}
 	}
-	at, err := db.signer.checkNewest(head, beforeReach(head), known, head.Number, read)
+	at, err := db.signer.checkNewest(head, beforeReach(head), known, head.Number, read, check)
 	if known.Number > 0 && errors.Is(err, ledger.ErrTampered) { // the datastore may have been put back since then
-		at, err = db.signer.checkNewest(head, beforeReach(head), ledger.Head{}, head.Number, read)
+		at, err = db.signer.checkNewest(head, beforeReach(head), ledger.Head{}, head.Number, read, check)
 	}
 	if err == nil {
-		db.checkedHeads.keep(place, at)
+		db.checkedHeads.keep(relied, at)
 	}
 	return err
 }
 
-// checkedHeads keeps where journals stood when [DB.CheckNewest] found them whole, by the last entry that the caller knew.
+// checkedHeads keeps where journals stood when [DB.CheckNewest] found them whole, by the owner and the listings.
 type checkedHeads struct {
 	mu sync.Mutex
-	at map[entryPlace]ledger.Head
+	at map[string]ledger.Head
 }
 
 // upTo is how a journal stood when it was last found whole; zero when that is not known, or was beyond the entry last.
-func (c *checkedHeads) upTo(place entryPlace, last int64) ledger.Head {
+func (c *checkedHeads) upTo(relied string, last int64) ledger.Head {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if at := c.at[place]; at.Number <= last {
+	if at := c.at[relied]; at.Number <= last {
 		return at
 	}
 	return ledger.Head{}
 }
 
-func (c *checkedHeads) keep(place entryPlace, at ledger.Head) {
+func (c *checkedHeads) keep(relied string, at ledger.Head) {
 	const most = 10_000 // some megabytes
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.at == nil || len(c.at) >= most {
-		c.at = map[entryPlace]ledger.Head{}
+		c.at = map[string]ledger.Head{}
 	}
-	c.at[place] = at
+	c.at[relied] = at
 }

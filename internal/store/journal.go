@@ -150,6 +150,7 @@ func (tx *Tx) Append(ctx context.Context, p ledger.Posting) (ledger.Entry, error
 	}
 	if err == nil {
 		tx.appended = append(tx.appended, unitJournal{before, after})
+		tx.reads.append(e)
 	}
 	return e, err
 }
@@ -236,9 +237,13 @@ func (db *DB) EntriesAbout(ctx context.Context, owner, subject string) ([]ledger
 
 // EntriesAbout is [DB.EntriesAbout] as the transaction sees it.
 func (tx *Tx) EntriesAbout(ctx context.Context, owner, subject string) ([]ledger.Entry, error) {
-	return tx.signer.checkedEntries(func(scan func(*row)) error {
+	entries, err := tx.signer.checkedEntries(func(scan func(*row)) error {
 		return tx.each(ctx, entriesAbout, []any{subject, owner}, scan)
 	})
+	if err == nil {
+		err = tx.reads.list(owner, ledger.ListingAbout(subject, entries))
+	}
+	return entries, err
 }
 
 // WrittenWith reports whether the service wrote one of some journals with these keys, and whether there are any.
@@ -264,9 +269,13 @@ func (db *DB) AccountsAdded(ctx context.Context, owner string, before int64, lim
 
 // AccountsAdded is [DB.AccountsAdded] as the transaction sees it.
 func (tx *Tx) AccountsAdded(ctx context.Context, owner string, before int64, limit int) ([]ledger.Entry, error) {
-	return tx.signer.checkedEntries(func(scan func(*row)) error {
+	entries, err := tx.signer.checkedEntries(func(scan func(*row)) error {
 		return tx.each(ctx, accountsAdded, []any{owner, before, limit}, scan)
 	})
+	if err == nil {
+		err = tx.reads.list(owner, ledger.ListingOf(ledger.BankAccountAdded, before, entries, limit))
+	}
+	return entries, err
 }
 
 // entriesAboutPage is a page of entriesAbout, newest first.
@@ -330,7 +339,7 @@ func (tx *Tx) checkFrom(ctx context.Context, owner string, from int64, known led
 	}
 	_, err = tx.signer.checkNewest(head, from, known, math.MaxInt64, func(after int64, scan func(*row)) error {
 		return tx.each(ctx, entriesFrom, []any{owner, after, auditPage}, scan)
-	})
+	}, tx.reads.walk)
 	return head, err
 }
 
@@ -351,10 +360,11 @@ func (db *DB) CheckJournalFrom(ctx context.Context, owner string, from int64, su
 	for _, s := range subjects {
 		about[s] = nil
 	}
-	at, err := db.signer.checkNewestSeen(head, from, ledger.Head{}, head.Number, db.entriesAfter(ctx, owner), func(e ledger.Entry) {
+	at, err := db.signer.checkNewest(head, from, ledger.Head{}, head.Number, db.entriesAfter(ctx, owner), func(e ledger.Entry) error {
 		if list, isAsked := about[e.Subject]; isAsked {
 			about[e.Subject] = append(list, e)
 		}
+		return nil
 	})
 	return at, about, err
 }
@@ -377,7 +387,7 @@ func (tx *Tx) CheckNewest(ctx context.Context, owner string) error {
 func (tx *Tx) checkNewest(ctx context.Context, owner string, head ledger.Head) error {
 	_, err := tx.signer.checkNewest(head, beforeReach(head), ledger.Head{}, math.MaxInt64, func(after int64, scan func(*row)) error {
 		return tx.each(ctx, entriesFrom, []any{owner, after, auditPage}, scan)
-	})
+	}, tx.reads.walk)
 	if errors.Is(err, ledger.ErrTampered) && tx.absent[owner] { // there was no row to lock, and another transaction may have made it since
 		if _, raced := tx.head(ctx, owner); raced != nil {
 			return raced
@@ -400,20 +410,15 @@ func (db *DB) entriesAfter(ctx context.Context, owner string) func(after int64, 
 	}
 }
 
-// checkNewest reads the end of a journal in pages, up to an entry, and checks it.
-func (s *signer) checkNewest(head ledger.Head, from int64, known ledger.Head, upTo int64, read func(after int64, scan func(*row)) error) (ledger.Head, error) {
-	return s.checkNewestSeen(head, from, known, upTo, read, func(ledger.Entry) {})
-}
-
-// checkNewestSeen is checkNewest, and calls seen with each entry that it reads.
-func (s *signer) checkNewestSeen(
-	head ledger.Head, from int64, known ledger.Head, upTo int64, read func(after int64, scan func(*row)) error, seen func(ledger.Entry),
+// checkNewest reads the end of a journal in pages, up to an entry, and checks it; also checks each entry too, and may be nil.
+func (s *signer) checkNewest(
+	head ledger.Head, from int64, known ledger.Head, upTo int64, read func(after int64, scan func(*row)) error, also func(ledger.Entry) error,
 ) (ledger.Head, error) {
 	keys, err := s.get()
 	if err != nil {
 		return known, err
 	}
-	var failed error
+	var failed, hidden error
 	at, err := head.CheckNewest(keys, from, known, func(yield func(ledger.Entry) bool) {
 		for after := max(known.Number, from-1); ; {
 			var page []ledger.Entry
@@ -425,7 +430,9 @@ func (s *signer) checkNewestSeen(
 				if failed != nil || e.Number > upTo || !yield(e) {
 					return
 				}
-				seen(e)
+				if also != nil && hidden == nil {
+					hidden = also(e)
+				}
 				after = e.Number
 			}
 			if failed != nil || len(page) < auditPage {
@@ -433,10 +440,7 @@ func (s *signer) checkNewestSeen(
 			}
 		}
 	})
-	if failed != nil {
-		return at, failed
-	}
-	return at, err
+	return at, cmp.Or(failed, err, hidden)
 }
 
 // entryPlace is where an entry stands.

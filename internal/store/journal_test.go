@@ -36,7 +36,7 @@ func TestCheckNewest_EntryAddedMeanwhile(t *testing.T) {
 		}
 		return nil
 	})
-	if err := db.CheckNewest(t.Context(), "asha", 1, 1); err != nil || !added {
+	if err := db.CheckNewest(t.Context(), "asha", 1, ledger.Listing{Numbers: []int64{1}}); err != nil || !added {
 		t.Errorf("an entry was added meanwhile: %t, and the journal is not whole: %v", added, err)
 	}
 }
@@ -51,7 +51,7 @@ func TestCheckNewest_RemembersWhole(t *testing.T) {
 	}
 	check := func(last int64, whole bool) {
 		t.Helper()
-		if err := db.CheckNewest(t.Context(), "asha", last, 0); errors.Is(err, ledger.ErrTampered) == whole || (err == nil) != whole {
+		if err := db.CheckNewest(t.Context(), "asha", 0, ledger.Listing{Numbers: []int64{last}}); errors.Is(err, ledger.ErrTampered) == whole || (err == nil) != whole {
 			t.Errorf("%v; want it whole: %t", err, whole)
 		}
 	}
@@ -98,7 +98,7 @@ func TestCheckNewest_LongJournal(t *testing.T) {
 			})
 		}
 		change("mallory")
-		if err := db.CheckNewest(t.Context(), "asha", int64(number), entries); errors.Is(err, ledger.ErrTampered) == whole || (err == nil) != whole {
+		if err := db.CheckNewest(t.Context(), "asha", entries, ledger.Listing{Numbers: []int64{int64(number)}}); errors.Is(err, ledger.ErrTampered) == whole || (err == nil) != whole {
 			t.Errorf("with another entry %d: %v; want it whole: %t", number, err, whole)
 		}
 		change("system")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -43,7 +44,7 @@ func (db *DB) Repair(ctx context.Context, keys AuditKeys, by string, now time.Ti
 		update = ledger.DryRun(update)
 	}
 	err = update(ctx, func(tx *Tx) error {
-		r := &repairer{tx: tx, keys: keys, words: currency, actor: ledger.ActorOperator + by, now: now, damaged: map[string]bool{}, accounts: map[bank.ID]bool{}}
+		r := &repairer{tx: tx, keys: keys, words: currency, actor: ledger.ActorOperator + by, now: now, damaged: map[string]bool{}, accounts: map[bank.ID]bool{}, followed: map[ledger.Head]int{}}
 		err := r.repair(ctx, found)
 		done = r.done
 		return err
@@ -94,6 +95,8 @@ type repairer struct {
 	// damaged are the owners whose journal can't be relied on, and accounts the bank accounts that were rebuilt.
 	damaged  map[string]bool
 	accounts map[bank.ID]bool
+	// followed are journals with entries behind their end that the service did not write there, and how many.
+	followed map[ledger.Head]int
 	// owners are all who may have a journal, and compared is how many entries were held against one of them.
 	owners   []string
 	compared int
@@ -112,6 +115,9 @@ func (r *repairer) repair(ctx context.Context, found mismatches) error {
 		if err := r.journal(ctx, owner, slices.Contains(found.rewritten, owner), found.sellers[owner]); err != nil {
 			return fmt.Errorf("repair the balance of %s: %w", owner, err)
 		}
+	}
+	if err := r.removeFollowing(ctx); err != nil {
+		return err
 	}
 	var unknown []bank.ID // bank accounts that no journal knows; payouts may name them until they are rebuilt
 	rebuild := func(subject string) error {
@@ -321,7 +327,8 @@ func (r *repairer) journal(ctx context.Context, owner string, rewritten, rowsDif
 	case rowsDiffer && at.Number == 0:
 		problem = "there are payouts, sales or bank accounts, and no entries"
 	case forged > 0:
-		return r.removeForged(ctx, at, forged)
+		r.followed[at] = forged
+		return nil
 	case stored == at:
 		return nil
 	case stored.Number > at.Number && stored.Check(r.keys) == nil: // the service wrote it, so there were such entries
@@ -344,6 +351,22 @@ func (r *repairer) journal(ctx context.Context, owner string, rewritten, rowsDif
 	}
 	delete(r.tx.absent, at.Owner)
 	return r.can(ctx, owner, owner, r.words.balance(stored, at)+"; it becomes what the journal says")
+}
+
+// removeFollowing deletes what follows the ends of journals, unless any journal is damaged: an entry that it lacks may be there, under another
+// number.
+func (r *repairer) removeFollowing(ctx context.Context) error {
+	isDamaged := len(r.damaged) > 0
+	for _, end := range slices.SortedFunc(maps.Keys(r.followed), func(a, b ledger.Head) int { return strings.Compare(a.Owner, b.Owner) }) {
+		if isDamaged {
+			r.damaged[end.Owner] = true
+			r.cannot(end.Owner, end.Owner, fmt.Sprintf("%d entries are behind the end of the journal, and a damaged journal may lack them", r.followed[end]),
+				"restore the damaged journals first, and run this again")
+		} else if err := r.removeForged(ctx, end, r.followed[end]); err != nil {
+			return fmt.Errorf("remove what follows the journal of %s: %w", end.Owner, err)
+		}
+	}
+	return nil
 }
 
 // removeForged deletes the entries behind the end of a journal.

@@ -237,6 +237,7 @@ type Tx struct {
 	broken error
 	// absent are the owners whose journals were not there when this closure asked. There was no row to lock.
 	absent map[string]bool
+	reads  crossRead
 }
 
 // conn runs statements within a transaction.

@@ -267,6 +267,11 @@ func (u *unit) checkTails() {
 		if tail.err == nil {
 			tail.err = tail.through.check(owner, tail.isThrough)
 		}
+		for _, e := range tail.entries {
+			if about, isRead := u.entries[entriesOf{owner, e.Subject}]; isRead && tail.err == nil {
+				tail.err = ledger.ListingAbout(e.Subject, about.list).Check(e)
+			}
+		}
 		if tail.err != nil {
 			u.cached.distrust(owner)
 		}

@@ -130,6 +130,7 @@ func testAuditFinds(t *testing.T, b *bench) {
 		{`UPDATE journals SET pending = pending + 1 WHERE owner = 'usr_a'; UPDATE entries SET at = at + 1 WHERE owner = 'usr_a' AND number = 25`, []string{"journals-are-whole: 701 minor units pending, and the journal leads to 700 minor units. Restore the journal"}},
 		// Of several entries behind the end of the journal, each is named.
 		{fmt.Sprintf(entriesLike, "owner", "subject", "pyt_completed"), []string{"journals-are-whole: entry 1005 of usr_a", "journals-are-whole: entry 1007 of usr_a"}},
+		{fmt.Sprintf(entriesLike, "''", "subject", "sale:pending"), []string{"journals-are-whole"}},
 		{`UPDATE entries SET subject = 'pyt_other' WHERE subject = 'pyt_waiting'`, []string{"journals-are-whole", "payouts-match-journal"}},
 		{`UPDATE entries SET data = '{}' WHERE subject = 'bka_usr_a' AND number = 1`, []string{"journals-are-whole", "bank-accounts-match-journal"}},
 		{`UPDATE earnings SET amount = amount + 1, month = '2026-10' WHERE seller_id = 'usr_a'`, []string{"earnings-match-sales: the earnings of 2026-10 are 10701 minor units, and the sales make 0 minor units", "earnings-match-sales: of 2026-11 are 0 minor units, and the sales make 10700 minor units"}},

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -130,6 +131,22 @@ func (p Place) ByHand(t testing.TB, statement string, args ...any) {
 	_, err = db.ExecContext(t.Context(), statement, args...)
 	if err := errors.Join(err, db.Close()); err != nil {
 		t.Fatalf("%s: %v", statement, err)
+	}
+}
+
+// HideFromIndex takes the entries of a condition out of an index of SQLite's that finds entries by what they are about. The definition of the
+// index says nothing of it. The test is skipped on PostgreSQL, where only a superuser can do that.
+func (p Place) HideFromIndex(t testing.TB, where string) {
+	t.Helper()
+	if p.Path == "" {
+		t.Skip("PostgreSQL keeps its indexes")
+	}
+	for _, index := range []struct{ name, definition, and string }{
+		{"entries_about", "CREATE INDEX entries_about ON entries (subject, owner, number)", " WHERE "},
+		{"entries_of_accounts", "CREATE INDEX entries_of_accounts ON entries (owner, number) WHERE type = 'bank_account.added'", " AND "},
+	} {
+		p.ByHand(t, `BEGIN IMMEDIATE; DROP INDEX `+index.name+`; `+index.definition+index.and+`NOT (`+where+`); PRAGMA writable_schema = ON;
+			UPDATE sqlite_master SET sql = '`+strings.ReplaceAll(index.definition, "'", "''")+`' WHERE name = '`+index.name+`'; COMMIT`)
 	}
 }
 

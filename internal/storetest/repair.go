@@ -232,6 +232,7 @@ func testRepair(t *testing.T, b *bench) {
 		"the last entries and the balance dropped":         {noCheckpoint + `; DELETE FROM entries WHERE owner = 'usr_a' AND number > 5; DELETE FROM journals WHERE owner = 'usr_a'`, inJournal},
 		"the last entries dropped, and the balance raised": {noCheckpoint + `; DELETE FROM entries WHERE owner = 'usr_a' AND number > 5; UPDATE journals SET available = available + 1 WHERE owner = 'usr_a'`, inJournal},
 		"the last entry put elsewhere":                     {`UPDATE entries SET number = number + 7 WHERE owner = 'usr_a' AND number = (SELECT number FROM journals WHERE owner = 'usr_a')`, inJournal},
+		"an entry moved elsewhere, under another number":   {`UPDATE entries SET owner = 'usr_zz', number = 99 WHERE owner = 'usr_a' AND number = 5`, inJournal},
 		"entries copied over a journal": {noCheckpoint + `; DELETE FROM entries WHERE owner = 'usr_a'; DELETE FROM journals WHERE owner = 'usr_a';
 			INSERT INTO entries SELECT 'usr_a', number, at, type, subject, actor, data, pending, available, in_transit, sales, gateway, fees, after, hash, mac
 			FROM entries WHERE owner = 'usr_b'`, inJournal},
