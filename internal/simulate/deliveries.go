@@ -27,9 +27,10 @@ type receiver struct {
 	endpoint string
 	secrets  []string
 	manner   manner
-	// leased is until when an instance delivers to it; 0 when none does. rotated is when the secret was rotated last; 0 where the
-	// secret before is not known to be the last of secrets but one.
-	leased, rotated time.Duration
+	// leased is until when an instance delivers to it; 0 when none does.
+	leased time.Duration
+	// replaced are the secrets that are known to have been the endpoint's and were replaced, in order.
+	replaced []replacedSecret
 	// isCurrent says that the last of secrets was the endpoint's after so many restores.
 	isCurrent bool
 	restores  int64
@@ -121,6 +122,9 @@ func (m *market) changeManners() {
 		_ = m.call(on, func() error {
 			if m.chance(100) {
 				m.rotateSecret(on, r)
+				if m.chance(300) { // the answer was mislaid
+					m.rotateSecret(on, r)
+				}
 			}
 			if m.chance(200) && len(r.took) > 0 {
 				again := slices.Sorted(maps.Keys(r.took))
@@ -155,15 +159,18 @@ func (m *market) sendAgain(on *instance, r *receiver, id string) {
 
 func (m *market) rotateSecret(on *instance, r *receiver) {
 	wasCurrent := r.isCurrent && r.restores == m.tally.restores
-	r.rotated, r.isCurrent = 0, false // until the answer is there
+	if !wasCurrent {
+		r.replaced = nil
+	}
+	r.isCurrent = false // until the answer is there
 	_, secret, err := on.webhooks.Rotate(m.ctx, operatorOfWebhooks, r.endpoint)
 	m.guard(err)
 	if err == nil {
+		if wasCurrent {
+			r.replaced = append(r.replaced, replacedSecret{r.secrets[len(r.secrets)-1], m.now})
+		}
 		r.secrets = append(r.secrets, secret)
 		r.isCurrent, r.restores = true, m.tally.restores
-		if wasCurrent {
-			r.rotated = m.now
-		}
 	}
 }
 
@@ -248,9 +255,10 @@ func (p post) Send(ctx context.Context, msg webhook.Message) (webhook.Answer, er
 // checkMessage holds a delivery against the feed, and against what its endpoint wants.
 func (m *market) checkMessage(ctx context.Context, on *instance, r *receiver, msg webhook.Message) {
 	m.assert(deliveriesTrue, r.signed(msg, r.secrets...), "", "the delivery of %s to %s bears no signature of its secrets", msg.ID, r.url)
-	if r.rotated > 0 && m.now-r.rotated < oldSecretSigns-2*maxOff && r.restores == m.tally.restores { // it may hold the old one yet
-		m.assert(deliveriesTrue, r.signed(msg, r.secrets[len(r.secrets)-2]), "", "the secret of %s was rotated %s ago, and the delivery of %s bears no signature of the old one",
-			r.url, m.now-r.rotated, msg.ID)
+	for _, old := range r.replaced[max(0, len(r.replaced)-2):] { // it may hold one of the last two yet
+		isBefore := m.now-r.replaced[len(r.replaced)-1].at < time.Minute // the delivery may have been signed before they were replaced
+		m.assert(deliveriesTrue, isBefore || m.now-old.at >= oldSecretSigns-2*maxOff || !r.isCurrent || r.restores != m.tally.restores || r.signed(msg, old.secret), "",
+			"a secret of %s was replaced %s ago, and the delivery of %s bears no signature of it", r.url, m.now-old.at, msg.ID)
 	}
 	e, found, err := on.db.Webhooks().Event(ctx, msg.ID)
 	if err != nil {
@@ -261,6 +269,11 @@ func (m *market) checkMessage(ctx context.Context, on *instance, r *receiver, ms
 	m.assert(deliveriesTrue, slices.Contains(r.types, e.Type), "", "%s wants %v and was sent %s", r.url, r.types, e.Type)
 	endpoint, err := on.webhooks.Endpoint(ctx, r.endpoint)
 	m.assert(deliveriesTrue, err != nil || endpoint.Status == webhook.Enabled, "", "%s is disabled and was sent %s", r.url, msg.ID)
+}
+
+type replacedSecret struct {
+	secret string
+	at     time.Duration
 }
 
 // oldSecretSigns is how long a secret signs after it was rotated.

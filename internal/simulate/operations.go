@@ -107,7 +107,7 @@ func (m *market) checkReviews(on *instance, reviews []bank.Account) {
 		discrepancies += int64(btoi(w.last.Discrepancy != ""))
 		late += int64(btoi(w.isOnlyLate(now)))
 	}
-	m.assert(readsAgree, watched.Late == late, "", "an admin is shown %d late payouts, and there are %d", watched.Late, late)
+	m.assert(readsAgree, watched.Late == late || m.tampered != "", "", "an admin is shown %d late payouts, and there are %d", watched.Late, late)
 	m.assert(readsAgree, err == nil && len(reviews) == min(waiting, 100) && watched.AccountsInReview == int64(waiting) &&
 		watched.Unknown == unknown && watched.ManualReview == reviewed && watched.Discrepancies == discrepancies && watched.UnmatchedTransfers == int64(m.model.openUnmatched()), "",
 		"an admin is shown %d accounts in review, and watched are (error %v) %+v; there are %d accounts, %d unknown, %d in review, %d payouts with a discrepancy and %d unmatched transfers",

@@ -172,8 +172,20 @@ var takeoverBugs = []planted{
 	{"a selection up to a moment takes it in", []edit{
 		{inStore, "p.ended_at < CAST($16 AS BIGINT)", "p.ended_at <= CAST($16 AS BIGINT)"},
 	}},
-	{"an admin may not match what waits though it is due", []edit{
-		{inPayout, "add(p.isUnresolved() || p.State == Waiting && !p.DueAt.After(s.o.Now()), decision.MatchTransfer)", "add(p.isUnresolved(), decision.MatchTransfer)"},
+	{"a quote's rail is that of the amount before the fee", []edit{
+		{inPayout, "s.o.Arrival.Estimate(chosen.Capabilities().Rails, p.Net(), submitAt)", "s.o.Arrival.Estimate(chosen.Capabilities().Rails, p.Amount, submitAt)"},
+	}},
+	{"a refresh token that is used again ends no session", []edit{
+		{inAuth, "return owner, replayed, tx.EndSession(ctx, session, endedByReplay, now)", "return owner, replayed, nil"},
+	}},
+	{"a repaired payout has no next step", []edit{
+		{inPayout, "if row.DueAt.IsZero() {\n\t\trow.DueAt = now", "if row.DueAt.IsZero() && row.State == \"\" {\n\t\trow.DueAt = now"},
+	}},
+	{"an entry that an index hides is not missed", []edit{
+		{inStore, "for _, l := range c.listings[e.Owner] {\n\t\tif err := l.Check(e); err != nil {", "for _, l := range c.listings[e.Owner] {\n\t\tif err := l.Check(e); err != nil && e.Number < 0 {"},
+	}},
+	{"of the secrets that were replaced only the last one signs", []edit{
+		{inWebhook, "old := append([]string{e.Secret}, e.signingOld(s.now())...)", "old := []string{e.Secret}"},
 	}},
 	{"a return is missed before its day can be on the statement", []edit{
 		{inReconcile, "d.p.State == payout.Returned && credits < debits && !d.isReadSince(d.p.EndedAt)", "d.p.State == payout.Returned && credits < debits && !d.isReadSince(d.p.CompletedAt)"},

@@ -49,6 +49,7 @@ func (m *market) readOverview(on *instance, s *seller) {
 	q := on.payouts.Quote(minimum + money.Amount(m.begun%100_000)*100)
 	m.assert(feesAsAgreed, q.Fee == on.tariff.of(q.Amount) && q.Net == q.Amount-q.Fee && stored(q.CancelUntil).Equal(stored(on.now().Add(cancelWindow))), s.id, "%s is quoted %+v", s.id, q)
 	m.checkQuote(q, on.now())
+	m.checkQuote(on.payouts.Quote(impsMost+100), on.now()) // its fee takes it below the most that IMPS carries
 	a, err := on.bank.Account(m.ctx, s.id)
 	known := m.model.accounts[h.current]
 	m.readBlockers(on, s)

@@ -198,6 +198,15 @@ func (m *market) checkFormer(on *instance, t *takeover) {
 	m.assert(takeoversEndAccess, m.violation != nil || a.made == "", s.id, "the former of %s asked for payout %s, after the account had changed hands", s.id, a.made)
 }
 
+// replay uses a refresh token twice, where no grace forgives that: another party may have it, so its session has to end.
+func (m *market) replay(on *instance, s *seller, signIn auth.SignIn) {
+	next, err := on.users.Refresh(m.ctx, signIn.RefreshToken)
+	_, again := on.users.Refresh(m.ctx, signIn.RefreshToken)
+	_, after := on.users.Authenticate(m.ctx, next.Token)
+	m.assert(takeoversEndAccess, m.violation != nil || err == nil && errors.Is(again, auth.ErrRefresh) && errors.Is(after, auth.ErrToken), s.id,
+		"a refresh token of %s was used (error %v), used again (%v), and the session after that (%v)", s.id, err, again, after)
+}
+
 // checkOwner wants the account to be the owner's alone, and as a new one.
 func (m *market) checkOwner(on *instance, t *takeover, owner auth.SignIn) {
 	s := t.seller
@@ -209,6 +218,7 @@ func (m *market) checkOwner(on *instance, t *takeover, owner auth.SignIn) {
 	m.assert(takeoversEndAccess, err == nil && len(sessions) == 1 && sessions[0].ID == p.Session, s.id, "%s has sessions %+v (error %v), and the owner signed in once", s.id, sessions, err)
 	factors, _, err := on.users.Factors(m.ctx, p)
 	m.assert(takeoversEndAccess, err == nil && len(factors) == 0, s.id, "%s has second factors of the former: %+v (error %v)", s.id, factors, err)
+	m.replay(on, s, owner)
 	again, err := m.comeBack(on, m.ownersIdentity(s))
 	m.assert(takeoversEndAccess, err == nil && again.User.ID == s.id, s.id, "the owner of %s came back through the provider, and was answered with %v", s.id, err)
 	m.follow(on, s.id)

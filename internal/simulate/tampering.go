@@ -34,8 +34,8 @@ func (m *market) checkTampering() {
 	defer raw.Close()
 	t := &tamperer{m: m, on: on, raw: raw, s: s}
 	for _, act := range []func(){
-		t.raiseSale, t.raiseBalance, t.raisePayout, t.forgeEntry, t.dropEntry, t.hideSale, t.redirectAccount, t.raisePayoutUnderWay, t.hidePause, t.rewindPayout,
-		t.dropRefund, t.raiseEarnings, t.rescheduleSale, t.repeatRefund, t.dropEvent, t.repeatEvent, t.loseFeed, t.countAhead, t.leaveCheckpoint,
+		t.raiseSale, t.raiseBalance, t.raisePayout, t.forgeEntry, t.dropEntry, t.hideSale, t.hideRelease, t.redirectAccount, t.raisePayoutUnderWay, t.hidePause, t.rewindPayout,
+		t.dropRefund, t.loseStep, t.raiseEarnings, t.rescheduleSale, t.repeatRefund, t.dropEvent, t.repeatEvent, t.loseFeed, t.countAhead, t.leaveCheckpoint,
 	} {
 		if m.violation == nil {
 			act()
@@ -500,6 +500,27 @@ func (t *tamperer) hideSale() {
 	t.wantPaid(id)
 }
 
+// hideRelease takes the release of a sale out of the index by which it is looked for, and says in the sale's row that it is due. The definition
+// of the index says nothing of it.
+func (t *tamperer) hideRelease() {
+	m, id := t.m, t.earn(2*minimum, 0)
+	m.pass(m.now + time.Minute)
+	if m.violation != nil || !m.assert(releasedWhenDue, m.model.sales[id].released, t.s.id, "sale %s is due, and not released", id) {
+		return
+	}
+	const index = "CREATE INDEX entries_about ON entries (subject, owner, number)"
+	release := fmt.Sprintf("type = 'sale.released' AND %s", quote("subject", sale.SubjectPrefix+id))
+	m.tampered = id
+	t.do(`BEGIN IMMEDIATE; DROP INDEX entries_about; ` + index + ` WHERE NOT (` + release + `); PRAGMA writable_schema = ON;
+		UPDATE sqlite_master SET sql = '` + index + `' WHERE name = 'entries_about'; COMMIT; PRAGMA writable_schema = RESET`)
+	where := quote("id", id)
+	putRight := []func(){t.write("sales", "released_at = NULL", where), t.write("sales", "due_at = ?", where, m.clock().UnixMicro()), func() { t.do(`REINDEX entries_about`) }}
+	m.pollNow(sales)
+	t.whileTampered(id, "file-is-sound", 2*time.Hour, putRight...)
+	releases := t.rows("entries", release)
+	m.assert(tamperingFound, m.violation != nil || len(releases) == 1, t.s.id, "the release of sale %s was hidden from an index, and it is released %d times", id, len(releases))
+}
+
 // redirectAccount has the gateway pay a seller's bank account to another person's, while one payout to it is under way and another one waits.
 func (t *tamperer) redirectAccount() {
 	m, other := t.m, t.otherAccount()
@@ -535,6 +556,14 @@ func (t *tamperer) raisePayoutUnderWay() {
 	w := m.model.payouts[id]
 	m.assert(tamperingFound, m.violation != nil || w.state == payout.Submitted && w.last.IsTampered(), string(id),
 		"payout %s was tampered with before it was paid, and is %s with the discrepancy %q", id, w.state, w.last.Discrepancy)
+	t.wantPaid(id)
+}
+
+// loseStep takes the next step of a payout that waits away. A repair gives it one.
+func (t *tamperer) loseStep() {
+	id := t.request()
+	t.write("payouts", "due_at = NULL", quote("id", string(id)))
+	t.whileTampered(string(id), "nothing-is-stuck", time.Hour, func() { t.rebuild(string(id)) })
 	t.wantPaid(id)
 }
 

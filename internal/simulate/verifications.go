@@ -177,6 +177,9 @@ func (m *market) checkPending() {
 	})
 	m.pass(m.now + pendingFor - time.Hour)
 	a := m.model.accounts[longPending]
+	if !m.assert(verificationsFollowed, m.violation != nil || a != nil, s.id, "%s registered an account whose verification is pending, and has %s", s.id, h.current) || m.violation != nil {
+		return
+	}
 	m.assert(verificationsFollowed, m.violation != nil || a != nil && a.status == bank.StatusUnverified, s.id, "the gateway does not say whether account %s is there for less than a week: %+v", longPending, a)
 	m.pass(m.now + 3*time.Hour)
 	m.assert(verificationsFollowed, m.violation != nil || a != nil && a.wasReviewed, s.id, "the gateway did not say for a week whether account %s is there, and it was not in review: %+v", longPending, a)
