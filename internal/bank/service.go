@@ -101,13 +101,11 @@ func (s *Service) CheckPayable(ctx context.Context, seller string, id ID, reques
 }
 
 func (s *Service) payable(ctx context.Context, seller string, id ID, requested int64) (Account, error) {
-	const reads = 3 // an entry that is written between two reads looks like one that was hidden from the first
-	for n := 1; ; n++ {
-		a, err := s.payableOnce(ctx, seller, id, requested)
-		if n == reads || !errors.Is(err, ledger.ErrTampered) {
-			return a, err
-		}
+	a, err := s.payableOnce(ctx, seller, id, requested)
+	if errors.Is(err, ledger.ErrNotListed) { // the entry may have been written between the two reads
+		a, err = s.payableOnce(ctx, seller, id, requested)
 	}
+	return a, err
 }
 
 func (s *Service) payableOnce(ctx context.Context, seller string, id ID, requested int64) (Account, error) {
@@ -147,27 +145,33 @@ func (s *Service) checkWasCurrent(ctx context.Context, a Account, entries, added
 	if err != nil {
 		return err
 	}
-	added = slices.DeleteFunc(added, func(e ledger.Entry) bool { return e.Number >= requested })
-	if len(added) == 0 { // many others were added since
-		if added, err = s.o.Store.AccountsAdded(ctx, a.Seller, requested, maxFormer); err != nil {
-			return err
+	newest, err := newestCurrent(added, requested)
+	if err == nil && newest == "" && len(added) == maxFormer { // many were added since
+		if added, err = s.o.Store.AccountsAdded(ctx, a.Seller, requested, maxFormer); err == nil {
+			newest, err = newestCurrent(added, requested)
 		}
 	}
-	newest := ID("") // of those that were added as the current one
-	for _, e := range added {
-		first, err := Fold(ID(e.Subject), []ledger.Entry{e})
-		if err != nil {
-			return err
-		}
-		if first.Current {
-			newest = first.ID
-			break
-		}
+	if err != nil {
+		return err
 	}
 	if !then.Current || then.Status != StatusVerified || newest != a.ID {
 		return ledger.ErrTampered.Because(fmt.Errorf("bank account %s was not the current one when entry %d of %s asked for a payout", a.ID, requested, a.Seller))
 	}
 	return nil
+}
+
+// newestCurrent is the newest account that was added as the current one before the entry with a number; "" for none.
+func newestCurrent(added []ledger.Entry, before int64) (ID, error) {
+	for _, e := range added {
+		first, err := Fold(ID(e.Subject), []ledger.Entry{e})
+		if err != nil {
+			return "", err
+		}
+		if first.Current && e.Number < before {
+			return first.ID, nil
+		}
+	}
+	return "", nil
 }
 
 // beneficiaryOf is a gateway's name of a trusted account, which it registers there if need be. One name is stored, with its gateway. At

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -225,7 +226,7 @@ func (h Head) Check(keys Keys) error {
 
 // CheckNewest fails with [ErrTampered] unless the service wrote the head, and its newest entries, oldest first, are all
 // there: none was changed, taken away or put in since the entry with the number from, which the caller has checked, or since
-// the first where from is 0: then there may be none. It also fails if two of them record the same sale.
+// the first where from is 0: then there may be none. It also fails if two of them record or release the same sale, or make the same adjustment.
 // known is how the journal stood when it was last found whole up to there; it may be zero. It returns how the journal was found
 // to stand.
 func (h Head) CheckNewest(keys Keys, from int64, known Head, newest iter.Seq[Entry]) (Head, error) {
@@ -282,9 +283,8 @@ func (o Once) Add(e Entry) error {
 }
 
 // Listing is what an index of the database lists of a journal: all entries about a subject, or all of a type that are numbered below Before.
-// Whether one is left out, only
-// the journal itself tells, read entry by entry: an attacker may hide an entry from an index, or change it for the moment in which it is
-// looked for.
+// An attacker may hide an entry from an index, or change it for the moment in which it is looked for. Only the journal itself, read entry by
+// entry, tells whether one is left out.
 type Listing struct {
 	Subject string
 	Type    Type
@@ -293,6 +293,9 @@ type Listing struct {
 	Numbers []int64
 	Cut     bool
 }
+
+// ErrNotListed is why an entry that a listing leaves out is [ErrTampered].
+var ErrNotListed = errors.New("was missing when the entries about it were looked for")
 
 // ListingAbout is the listing of the entries about a subject.
 func ListingAbout(subject string, entries []Entry) Listing {
@@ -325,7 +328,7 @@ func (l Listing) CheckPlace(owner string, p Place) error {
 	if listed || l.Cut && at == 0 {
 		return nil
 	}
-	return ErrTampered.Because(fmt.Errorf("entry %d of %s says %s of %s, and was hidden when that was looked for", p.Number, owner, p.Type, SubjectName(p.Subject)))
+	return ErrTampered.Because(fmt.Errorf("entry %d of %s (%s of %s) %w", p.Number, owner, p.Type, SubjectName(p.Subject), ErrNotListed))
 }
 
 func (l Listing) covers(p Place) bool {

@@ -64,14 +64,14 @@ func (s *Service) save(ctx context.Context, tx ChangeTx, was, p Payout, actor st
 	if from != p.State && !from.CanBecome(p.State) {
 		return fmt.Errorf("payout %s may not go from %s to %s", p.ID, from, p.State)
 	}
-	// A change that moves money also needs the seller's journal to be complete. A tampered payout may still record a discrepancy
+	// A change of the state also needs the seller's journal to be complete. A tampered payout may still record a discrepancy
 	// or a new poll time, but never a new state or money. If the seller's journal has no entry about the payout, an attacker gave
 	// the row to this seller: the row is saved and no entry is appended.
 	movement, inJournal := movementInto(from, p), false
 	if _, differs := ledger.Differs(was, p); differs {
 		var entries []ledger.Entry
 		var err error
-		if movement.IsZero() {
+		if from == p.State {
 			entries, err = check(ctx, tx, was)
 		} else {
 			entries, err = checkToMove(ctx, tx, was)

@@ -390,6 +390,28 @@ func TestFormerAccount_PutBackForARequest_IsNotPaid(t *testing.T) {
 	}
 }
 
+// TestFormerAccount_NewerOneHidden_IsNotPaid puts back a former account for a request, and hides from the index that another one took its place.
+func TestFormerAccount_NewerOneHidden_IsNotPaid(t *testing.T) {
+	s := newStory(t)
+	s.useBank(t)
+	s.keep("bank_accounts")
+	number, err := bank.ParseNumber("50100234567777")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.gateway.bank.Register(t.Context(), bank.Registration{Seller: "usr_a", Holder: "Asha Rao", Number: number, IFSC: "HDFC0000053"}); err != nil {
+		t.Fatal(err)
+	}
+	s.place.HideFromIndex(t, `owner = 'usr_a' AND subject <> 'bka_usr_a' AND type = 'bank_account.added' OR type = 'bank_account.replaced'`)
+	s.place.ByHand(t, `UPDATE bank_accounts SET is_current = 0, mac = '' WHERE id <> 'bka_usr_a' AND seller_id = 'usr_a';
+		UPDATE bank_accounts SET is_current = 1, mac = (SELECT mac FROM kept_bank_accounts WHERE id = 'bka_usr_a') WHERE id = 'bka_usr_a'`)
+	asked := s.request("usr_a", 70_000)
+	s.later(windowOver)
+	if p, err := s.db.Payout(t.Context(), asked.ID); err != nil || p.State != payout.Waiting || !p.IsTampered() || s.gateway.transfers[string(asked.ID)] != nil {
+		t.Errorf("the payout is %+v, %v", p, err)
+	}
+}
+
 // TestTakenOver_IsNotPaid has another person take the seller over while the service tells the gateway of the bank account, or once the
 // answer to the order is lost. The account was the current one until then, or had been replaced.
 func TestTakenOver_IsNotPaid(t *testing.T) {

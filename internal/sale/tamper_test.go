@@ -9,6 +9,7 @@ import (
 	"bursar/internal/ledger"
 	"bursar/internal/money"
 	"bursar/internal/sale"
+	"bursar/internal/storetest"
 )
 
 // In these tests somebody changes the database by hand, who has no keys.
@@ -204,6 +205,9 @@ func TestTamperedSale_ReleaseHidden(t *testing.T) {
 	}
 	s.wantBalances(900_000, 5300)
 	s.wantViolated("file-is-sound")
+	if done, err := s.db.Repair(t.Context(), storetest.Keys(t), "asha", s.now, true); err == nil || !strings.Contains(err.Error(), "REINDEX") {
+		t.Errorf("repaired was %+v, %v", done, err)
+	}
 }
 
 // TestTamperedSale_ReleasedTwice has the service release a sale twice, as when the first release was hidden from it. The audit names both the

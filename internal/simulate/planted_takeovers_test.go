@@ -182,7 +182,7 @@ var takeoverBugs = []planted{
 		{inPayout, "if row.DueAt.IsZero() {\n\t\trow.DueAt = now", "if row.DueAt.IsZero() && row.State == \"\" {\n\t\trow.DueAt = now"},
 	}},
 	{"an entry that an index hides is not missed", []edit{
-		{inStore, "for _, l := range c.listings[e.Owner] {\n\t\tif err := l.Check(e); err != nil {", "for _, l := range c.listings[e.Owner] {\n\t\tif err := l.Check(e); err != nil && e.Number < 0 {"},
+		{inStore, "broken := l.check(e.Owner, e.Place())", "var broken error"},
 	}},
 	{"of the secrets that were replaced only the last one signs", []edit{
 		{inWebhook, "old := append([]string{e.Secret}, e.signingOld(s.now())...)", "old := []string{e.Secret}"},

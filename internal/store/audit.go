@@ -335,7 +335,7 @@ func (a *auditor) sound(query string) ledger.Finding {
 	a.each(query, func(r *row) {
 		var problem string
 		r.Scan(&problem)
-		note(&f, ledger.Violation{Problem: problem}, "Restore the database from a backup, and check the disk")
+		note(&f, ledger.Violation{Problem: problem}, strings.ToUpper(howToMend[:1])+howToMend[1:])
 	})
 	return f
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -78,45 +79,57 @@ const sessionOf = `SELECT u.id, u.email, u.email_key, u.role, u.password_hash, u
 
 // checkDecided fails with [auth.ErrTampered] unless the service wrote the decision that a user's row agrees with, and the user's
 // journal lacks no later entry. Without it, an old row passes once the decision against it is edited or deleted. No result is kept: the
-// journal may be changed at any time.
+// journal may be changed at any time. All is read at one moment, or it could be changed in between.
 func (db *DB) checkDecided(ctx context.Context, u storedUser) error {
-	from := int64(0)
-	if u.decided != "" {
-		entries, err := db.signer.checkedEntries(func(scan func(*row)) error {
-			return db.query(ctx, entriesAboutColumns+` WHERE e.subject = $1 AND e.owner >= $1 AND e.owner <= $1 AND e.data = $2 ORDER BY e.number DESC LIMIT 1`,
-				scan, u.ID, u.decided)
-		})
-		if err != nil {
-			return tamperedUser(err)
-		}
-		for _, e := range entries {
-			from = e.Number
-		}
-	}
-	head, err := db.head(ctx, u.ID)
-	if err != nil {
-		return err
-	}
-	_, err = db.signer.checkNewest(head, max(from, head.Number-maxTailEntries), ledger.Head{}, head.Number, db.entriesAfter(ctx, u.ID), func(e ledger.Entry) error {
-		if e.Number > from && e.Subject == u.ID && e.Type == ledger.AdminDecided && strings.Contains(e.Data, changesAccess) {
-			return ledger.ErrTampered.Because(fmt.Errorf("entry %d of %s changes the user's access, and was hidden when that was looked for", e.Number, u.ID))
-		}
-		return nil
-	})
-	return tamperedUser(err)
-}
-
-// tamperedUser is an error of a journal, as one of its user.
-func tamperedUser(err error) error {
+	known := db.tails.end(u.ID)
+	err := db.view(ctx, func(tx *Tx) error { return tx.checkDecided(ctx, u, known) })
 	if errors.Is(err, ledger.ErrTampered) {
 		return auth.ErrTampered.Because(err)
 	}
 	return err
 }
 
+func (tx *Tx) checkDecided(ctx context.Context, u storedUser, known journalEnd) error {
+	from := int64(0)
+	if u.decided != "" {
+		entries, err := tx.signer.checkedEntries(func(scan func(*row)) error {
+			return tx.each(ctx, entriesAboutColumns+` WHERE e.subject = $1 AND e.owner >= $1 AND e.owner <= $1 AND e.data = $2 ORDER BY e.number DESC LIMIT 1`,
+				[]any{u.ID, u.decided}, scan)
+		})
+		if err != nil {
+			return err
+		}
+		for _, e := range entries {
+			from = e.Number
+		}
+	}
+	head, err := tx.head(ctx, u.ID)
+	if err != nil {
+		return err
+	}
+	_, err = tx.signer.checkNewest(head, max(from, beforeReach(head)), ledger.Head{}, math.MaxInt64, tx.entriesBehind(ctx, u.ID), func(e ledger.Entry) error {
+		if e.Number > from && e.Subject == u.ID && e.Type == ledger.AdminDecided && strings.Contains(e.Data, changesAccess) {
+			return ledger.ErrTampered.Because(fmt.Errorf("entry %d of %s, which changes the user's access, %w", e.Number, u.ID, ledger.ErrNotListed))
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return tx.checkEnds(ctx, head, known)
+}
+
 // LiveSession finds the user behind a session that is alive, in one read by key. It fails with [auth.ErrTampered] if the
 // user is not what the service wrote, and says who it is all the same.
 func (db *DB) LiveSession(ctx context.Context, session string, now time.Time) (auth.Principal, bool, error) {
+	p, live, err := db.liveSession(ctx, session, now)
+	if errors.Is(err, ledger.ErrNotListed) { // the access of an admin may have been changed since their row was read
+		p, live, err = db.liveSession(ctx, session, now)
+	}
+	return p, live, err
+}
+
+func (db *DB) liveSession(ctx context.Context, session string, now time.Time) (auth.Principal, bool, error) {
 	var u storedUser
 	var expires time.Time
 	ok, err := found(db.rowOf(ctx, sessionOf, session).Scan(&u.ID, &u.Email, &u.emailKey, &u.Role, &u.PasswordHash,

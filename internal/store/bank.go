@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"math"
 	"sync"
 	"time"
 
@@ -134,11 +135,18 @@ func (tx *Tx) RescheduleVerification(ctx context.Context, verificationID string,
 		WHERE due_at > 0 AND verification_id = $1 AND verification_id <> ''`, verificationID, micros(now))
 }
 
-// HasVerifiedAccount reports whether the newest entry that verified or rejected an account of the seller verified it.
+// HasVerifiedAccount reports whether the newest entry that verified or rejected an account of the seller verified it. It fails with
+// [ledger.ErrTampered] if the transaction has read a newer one in the journal.
 func (tx *Tx) HasVerifiedAccount(ctx context.Context, seller string) (bool, error) {
 	var newest ledger.Type
-	_, err := tx.one(ctx, `SELECT type FROM entries WHERE owner = $1 AND type IN ('bank_account.verified', 'bank_account.rejected')
-		ORDER BY number DESC LIMIT 1`, []any{seller}, &newest)
+	var number int64
+	_, err := tx.one(ctx, `SELECT type, number FROM entries WHERE owner = $1 AND type IN ('bank_account.verified', 'bank_account.rejected')
+		ORDER BY number DESC LIMIT 1`, []any{seller}, &newest, &number)
+	for _, t := range []ledger.Type{ledger.BankAccountVerified, ledger.BankAccountRejected} {
+		if err == nil { // older ones do not matter
+			err = tx.reads.list(seller, journalListing{ledger.Listing{Type: t, Before: math.MaxInt64, Numbers: []int64{number}, Cut: true}, math.MaxInt64})
+		}
+	}
 	return newest == ledger.BankAccountVerified, err
 }
 

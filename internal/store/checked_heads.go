@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"sync"
@@ -29,7 +30,7 @@ func (db *DB) CheckNewest(ctx context.Context, owner string, upTo int64, listing
 		}
 		return nil
 	}
-	relied := fmt.Sprint(owner, listings)
+	relied := sha256.Sum256(fmt.Append(nil, owner, listings))
 	known := db.checkedHeads.upTo(relied, head.Number)
 	if known.Counts.Sales != head.Counts.Sales {
 		known = ledger.Head{}
@@ -47,11 +48,11 @@ func (db *DB) CheckNewest(ctx context.Context, owner string, upTo int64, listing
 // checkedHeads keeps where journals stood when [DB.CheckNewest] found them whole, by the owner and the listings.
 type checkedHeads struct {
 	mu sync.Mutex
-	at map[string]ledger.Head
+	at map[[sha256.Size]byte]ledger.Head
 }
 
 // upTo is how a journal stood when it was last found whole; zero when that is not known, or was beyond the entry last.
-func (c *checkedHeads) upTo(relied string, last int64) ledger.Head {
+func (c *checkedHeads) upTo(relied [sha256.Size]byte, last int64) ledger.Head {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if at := c.at[relied]; at.Number <= last {
@@ -60,12 +61,12 @@ func (c *checkedHeads) upTo(relied string, last int64) ledger.Head {
 	return ledger.Head{}
 }
 
-func (c *checkedHeads) keep(relied string, at ledger.Head) {
+func (c *checkedHeads) keep(relied [sha256.Size]byte, at ledger.Head) {
 	const most = 10_000 // some megabytes
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.at == nil || len(c.at) >= most {
-		c.at = map[string]ledger.Head{}
+		c.at = map[[sha256.Size]byte]ledger.Head{}
 	}
 	c.at[relied] = at
 }

@@ -46,12 +46,12 @@ func testCrossRead(t *testing.T, db *DB) {
 		steps  []func(*Tx) error
 		hidden bool
 	}{
-		"nothing hidden":           {[]func(*Tx) error{list, walk, list, walkNewest}, false},
-		"added by itself":          {[]func(*Tx) error{list, walk, add, walk, list}, false},
-		"hidden from the list":     {[]func(*Tx) error{hide, list, show, walk}, true},
-		"hidden from a late list":  {[]func(*Tx) error{walk, hide, list}, true},
-		"hidden, newest entries":   {[]func(*Tx) error{hide, list, show, walkNewest}, true},
-		"hidden, then shown again": {[]func(*Tx) error{walkNewest, hide, list, show}, true},
+		"nothing hidden":                          {[]func(*Tx) error{list, walk, list, walkNewest}, false},
+		"added by itself":                         {[]func(*Tx) error{list, walk, add, walk, list}, false},
+		"hidden from the list":                    {[]func(*Tx) error{hide, list, show, walk}, true},
+		"hidden from a late list":                 {[]func(*Tx) error{walk, hide, list}, true},
+		"hidden, newest entries":                  {[]func(*Tx) error{hide, list, show, walkNewest}, true},
+		"hidden from a late list, newest entries": {[]func(*Tx) error{walkNewest, hide, list}, true},
 	} {
 		var got error
 		err := db.Update(t.Context(), func(tx *Tx) error {
@@ -63,6 +63,63 @@ func testCrossRead(t *testing.T, db *DB) {
 		if !errors.Is(err, undone) || errors.Is(got, ledger.ErrTampered) != tt.hidden || !tt.hidden && got != nil {
 			t.Errorf("%s: %v, %v", name, got, err)
 		}
+	}
+}
+
+// TestCrossRead_AddedMeanwhile has another transaction add an entry about what was listed, before the journal is read: that is no tampering, and
+// the first one is tried again.
+func TestCrossRead_AddedMeanwhile(t *testing.T) {
+	db, err := OpenPostgres(t.Context(), pgtest.New(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	db.UseKeys(testKeys(t))
+	appendSale(t, db, "asha", "sale:1")
+	tries := 0
+	err = db.Update(t.Context(), func(tx *Tx) error {
+		if _, err := tx.EntriesAbout(t.Context(), "asha", "sale:1"); err != nil {
+			return err
+		}
+		if tries++; tries == 1 {
+			err := db.Update(t.Context(), func(tx *Tx) error {
+				_, err := tx.Append(t.Context(), ledger.Posting{Owner: "asha", At: noon, Type: ledger.Repaired, Subject: "sale:1", Actor: "system", Data: "{}"})
+				return err
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return tx.CheckJournal(t.Context(), "asha", 1)
+	})
+	if err != nil || tries != 2 {
+		t.Errorf("the transaction ran %d times and ended with %v", tries, err)
+	}
+}
+
+// TestCrossRead_OthersGoOn has a listing that left out an entry fail once: what is about something else may be whole.
+func TestCrossRead_OthersGoOn(t *testing.T) {
+	place := func(number int64, subject string) ledger.Entry {
+		return ledger.Entry{Number: number, Posting: ledger.Posting{Owner: "asha", Type: ledger.SaleRecorded, Subject: subject}}
+	}
+	var c crossRead
+	for _, subject := range []string{"sale:1", "sale:2"} {
+		var listed []ledger.Entry
+		if subject == "sale:2" {
+			listed = append(listed, place(2, subject))
+		}
+		if err := c.list("asha", journalListing{ledger.ListingAbout(subject, listed), 9}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for try, want := range []bool{true, false} {
+		err := errors.Join(c.walk(place(1, "sale:1")), c.walk(place(2, "sale:2")))
+		if errors.Is(err, ledger.ErrNotListed) != want || errors.Is(err, ledger.ErrTampered) != want {
+			t.Errorf("in walk %d: %v", try, err)
+		}
+	}
+	if err := c.list("asha", journalListing{ledger.ListingAbout("sale:1", nil), 9}); !errors.Is(err, ledger.ErrTampered) {
+		t.Errorf("listed once more: %v", err)
 	}
 }
 

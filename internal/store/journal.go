@@ -237,11 +237,15 @@ func (db *DB) EntriesAbout(ctx context.Context, owner, subject string) ([]ledger
 
 // EntriesAbout is [DB.EntriesAbout] as the transaction sees it.
 func (tx *Tx) EntriesAbout(ctx context.Context, owner, subject string) ([]ledger.Entry, error) {
+	upTo, err := tx.listsUpTo(ctx, owner)
+	if err != nil {
+		return nil, err
+	}
 	entries, err := tx.signer.checkedEntries(func(scan func(*row)) error {
 		return tx.each(ctx, entriesAbout, []any{subject, owner}, scan)
 	})
 	if err == nil {
-		err = tx.reads.list(owner, ledger.ListingAbout(subject, entries))
+		err = tx.reads.list(owner, journalListing{ledger.ListingAbout(subject, entries), upTo})
 	}
 	return entries, err
 }
@@ -269,11 +273,15 @@ func (db *DB) AccountsAdded(ctx context.Context, owner string, before int64, lim
 
 // AccountsAdded is [DB.AccountsAdded] as the transaction sees it.
 func (tx *Tx) AccountsAdded(ctx context.Context, owner string, before int64, limit int) ([]ledger.Entry, error) {
+	upTo, err := tx.listsUpTo(ctx, owner)
+	if err != nil {
+		return nil, err
+	}
 	entries, err := tx.signer.checkedEntries(func(scan func(*row)) error {
 		return tx.each(ctx, accountsAdded, []any{owner, before, limit}, scan)
 	})
 	if err == nil {
-		err = tx.reads.list(owner, ledger.ListingOf(ledger.BankAccountAdded, before, entries, limit))
+		err = tx.reads.list(owner, journalListing{ledger.ListingOf(ledger.BankAccountAdded, before, entries, limit), upTo})
 	}
 	return entries, err
 }
@@ -300,13 +308,19 @@ func (tx *Tx) CheckJournal(ctx context.Context, owner string, from int64) error 
 	if err != nil {
 		return err
 	}
-	if err := tx.checkEnd(ctx, head); err != nil {
+	return tx.checkEnds(ctx, head, tx.tails.end(owner))
+}
+
+// checkEnds fails with [ledger.ErrTampered] if the end of a journal was cut off, by the place that the process knows and by what else in the
+// database knows of later entries.
+func (tx *Tx) checkEnds(ctx context.Context, head ledger.Head, known journalEnd) error {
+	if err := tx.checkEnd(ctx, head, known); err != nil {
 		return err
 	}
-	query, args := entriesKnownElsewhere(tx.dialect, []string{owner})
+	query, args := entriesKnownElsewhere(tx.dialect, []string{head.Owner})
 	var tampered error // not the statement's, after which the transaction could record nothing of it
-	err = tx.each(ctx, query, args, func(r *row) {
-		var by string
+	err := tx.each(ctx, query, args, func(r *row) {
+		var owner, by string
 		r.Scan(&owner, &by)
 		tampered = errors.Join(tampered, endCutOff(owner, by))
 	})
@@ -314,8 +328,7 @@ func (tx *Tx) CheckJournal(ctx context.Context, owner string, from int64) error 
 }
 
 // checkEnd is check of the journal's known end.
-func (tx *Tx) checkEnd(ctx context.Context, head ledger.Head) error {
-	end := tx.tails.end(head.Owner)
+func (tx *Tx) checkEnd(ctx context.Context, head ledger.Head, end journalEnd) error {
 	if end.number == 0 || end == endOf(head) {
 		return nil
 	}
@@ -323,7 +336,7 @@ func (tx *Tx) checkEnd(ctx context.Context, head ledger.Head) error {
 	if _, err := tx.one(ctx, entryAt, []any{head.Owner, end.number}, &there); err != nil {
 		return err
 	}
-	return end.check(head.Owner, there)
+	return end.check(head.Owner, head.Number, there)
 }
 
 // CheckJournalAfter is [Tx.CheckJournal] from where the journal was found whole.
@@ -337,10 +350,15 @@ func (tx *Tx) checkFrom(ctx context.Context, owner string, from int64, known led
 	if err != nil {
 		return head, err
 	}
-	_, err = tx.signer.checkNewest(head, from, known, math.MaxInt64, func(after int64, scan func(*row)) error {
-		return tx.each(ctx, entriesFrom, []any{owner, after, auditPage}, scan)
-	}, tx.reads.walk)
+	_, err = tx.signer.checkNewest(head, from, known, math.MaxInt64, tx.entriesBehind(ctx, owner), tx.reads.walk)
 	return head, err
+}
+
+// entriesBehind reads a page of a journal's entries behind a number.
+func (tx *Tx) entriesBehind(ctx context.Context, owner string) func(after int64, scan func(*row)) error {
+	return func(after int64, scan func(*row)) error {
+		return tx.each(ctx, entriesFrom, []any{owner, after, auditPage}, scan)
+	}
 }
 
 // JournalEnd is the number of the owner's last entry. The journal stays as it is until the transaction ends.
@@ -385,9 +403,7 @@ func (tx *Tx) CheckNewest(ctx context.Context, owner string) error {
 }
 
 func (tx *Tx) checkNewest(ctx context.Context, owner string, head ledger.Head) error {
-	_, err := tx.signer.checkNewest(head, beforeReach(head), ledger.Head{}, math.MaxInt64, func(after int64, scan func(*row)) error {
-		return tx.each(ctx, entriesFrom, []any{owner, after, auditPage}, scan)
-	}, tx.reads.walk)
+	_, err := tx.signer.checkNewest(head, beforeReach(head), ledger.Head{}, math.MaxInt64, tx.entriesBehind(ctx, owner), tx.reads.walk)
 	if errors.Is(err, ledger.ErrTampered) && tx.absent[owner] { // there was no row to lock, and another transaction may have made it since
 		if _, raced := tx.head(ctx, owner); raced != nil {
 			return raced
@@ -430,8 +446,8 @@ func (s *signer) checkNewest(
 				if failed != nil || e.Number > upTo || !yield(e) {
 					return
 				}
-				if also != nil && hidden == nil {
-					hidden = also(e)
+				if also != nil {
+					hidden = errors.Join(hidden, also(e))
 				}
 				after = e.Number
 			}

@@ -34,7 +34,7 @@ func paused(keys ledger.Keys, known journalEnd, r *row) (head ledger.Head, tampe
 		err = ledger.ErrTampered.Because(fmt.Errorf("the balance of %s is that after entry %d, and there are entries up to %d", head.Owner, head.Number, newest))
 	}
 	if err == nil {
-		err = known.check(head.Owner, there)
+		err = known.check(head.Owner, head.Number, there)
 	}
 	if err == nil && lacking > 0 {
 		err = endCutOff(head.Owner, "the newest checkpoint has an entry")

@@ -394,7 +394,7 @@ var errOutcomeUnknown = fault.New(fault.Unavailable, "outcome_unknown",
 
 // isMetOthers says that PostgreSQL undid a transaction because of another one beside it.
 func isMetOthers(err error) bool {
-	if errors.Is(err, errFirstEntryRaced) {
+	if errors.Is(err, errFirstEntryRaced) || errors.Is(err, errListingRaced) {
 		return true
 	}
 	e, ok := errors.AsType[*pgconn.PgError](err)

@@ -34,6 +34,9 @@ func (db *DB) Repair(ctx context.Context, keys AuditKeys, by string, now time.Ti
 	if err := db.CheckSchema(ctx); err != nil { // what is rebuilt would be undone
 		return nil, err
 	}
+	if err := db.checkSound(ctx); err != nil { // a row that an index hides would count as missing
+		return nil, err
+	}
 	found, currency, err := db.mismatches(ctx, keys)
 	if err != nil {
 		return nil, err
@@ -51,6 +54,21 @@ func (db *DB) Repair(ctx context.Context, keys AuditKeys, by string, now time.Ti
 	})
 	return done, err
 }
+
+// checkSound fails if the database's file is damaged, or an index of it lacks rows.
+func (db *DB) checkSound(ctx context.Context) error {
+	if db.dialect.unsound == "" {
+		return nil
+	}
+	var problem string
+	if err := db.queryOne(ctx, db.dialect.unsound+` LIMIT 1`, nil, &problem); err != nil || problem == "" {
+		return err
+	}
+	return fmt.Errorf("the database's file is not sound: %s. Nothing was repaired: %s", problem, howToMend)
+}
+
+// howToMend says what to do about a file that is not sound.
+const howToMend = "if only an index is wrong, run REINDEX (sqlite3 FILE REINDEX); if not, restore the database from a backup, and check the disk"
 
 // mismatches finds what is not as the journal says, from one consistent view.
 func (db *DB) mismatches(ctx context.Context, keys AuditKeys) (mismatches, words, error) {

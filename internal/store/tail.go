@@ -150,10 +150,10 @@ func (t *tailCache) end(owner string) journalEnd {
 // entryAt reads the hash of the entry of an owner, $1, with a number, $2.
 const entryAt = `SELECT hash FROM entries WHERE owner = $1 AND number = $2`
 
-// check fails with [ledger.ErrTampered] if an owner's journal does not go through its known end, where there is an entry with the hash that is
-// there; "" for none.
-func (end journalEnd) check(owner string, there ledger.Hash) error {
-	if end.number == 0 || there == end.hash {
+// check fails with [ledger.ErrTampered] if a journal that ends with the entry last does not go through its known end, where there is an entry
+// with the hash that is there; "" for none.
+func (end journalEnd) check(owner string, last int64, there ledger.Hash) error {
+	if end.number == 0 || there == end.hash && end.number <= last {
 		return nil
 	}
 	return ledger.ErrTampered.Because(fmt.Errorf("this process knows entry %d of the journal of %s, which is gone or another one now; if the database was put back, restart the service", end.number, owner))
@@ -265,12 +265,10 @@ func (u *unit) checkTails() {
 			_, tail.err = u.loadedEnd(owner).CheckNewest(u.macKeys, tail.from, tail.wholeTo, slices.Values(tail.entries))
 		}
 		if tail.err == nil {
-			tail.err = tail.through.check(owner, tail.isThrough)
+			tail.err = tail.through.check(owner, u.loadedEnd(owner).Number, tail.isThrough)
 		}
-		for _, e := range tail.entries {
-			if about, isRead := u.entries[entriesOf{owner, e.Subject}]; isRead && tail.err == nil {
-				tail.err = ledger.ListingAbout(e.Subject, about.list).Check(e)
-			}
+		if tail.err == nil {
+			tail.err = u.checkListed(owner, tail.entries)
 		}
 		if tail.err != nil {
 			u.cached.distrust(owner)
@@ -278,14 +276,35 @@ func (u *unit) checkTails() {
 	}
 }
 
+// checkListed fails with [ledger.ErrTampered] if the entries about a subject that were looked for leave out one of a journal's end.
+func (u *unit) checkListed(owner string, end []ledger.Entry) error {
+	listings := map[string]ledger.Listing{}
+	for _, e := range end {
+		about, isRead := u.entries[entriesOf{owner, e.Subject}]
+		if !isRead {
+			continue
+		}
+		l, known := listings[e.Subject]
+		if !known {
+			l = ledger.ListingAbout(e.Subject, about.list)
+			listings[e.Subject] = l
+		}
+		if err := l.Check(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // corrections are the types of entries that take money from a seller, and of their events, as the index events_of_corrections has them.
 const corrections = `('sale.refunded', 'balance.adjusted')`
 
 // lacksCheckpoint is a condition that c is what the newest checkpoint has of a journal, and that the journal lacks that entry.
 const lacksCheckpoint = `c.checkpoint = (SELECT MAX(m.checkpoint) FROM checkpoint_journals m WHERE m.seller_id = c.seller_id)
-	AND NOT EXISTS (SELECT 1 FROM entries e WHERE e.owner = c.seller_id AND e.number = c.number AND e.hash = c.hash)`
+	AND NOT EXISTS (SELECT 1 FROM entries e JOIN journals h ON h.owner = e.owner WHERE e.owner = c.seller_id AND e.number = c.number AND e.hash = c.hash
+		AND e.number <= h.number)`
 
-// entriesKnownElsewhere finds what else in the database knows entries that journals of some owners lack: their newest checkpoint, the newest
+// entriesKnownElsewhere finds what else in the database knows entries that journals of some owners lack, or that are behind their ends: their newest checkpoint, the newest
 // payout that is completed, and the newest event of a refund or an adjustment. An attacker may have cut off the end of a journal, with the
 // totals put back to the entry that is the last then.
 func entriesKnownElsewhere(d dialect, owners []string) (query string, args []any) {
@@ -296,10 +315,12 @@ func entriesKnownElsewhere(d dialect, owners []string) (query string, args []any
 		UNION ALL SELECT p.seller_id, 'payout ' || p.id || ' is completed' FROM payouts p WHERE p.id IN (
 				SELECT (SELECT q.id FROM payouts q WHERE q.seller_id = j.owner AND q.status = 'completed'
 					ORDER BY q.` + d.historyOrder + ` DESC LIMIT 1) FROM journals j WHERE j.owner ` + paid + `)
-			AND NOT EXISTS (SELECT 1 FROM entries e WHERE e.subject = p.id AND e.owner >= p.seller_id AND e.owner <= p.seller_id)
+			AND NOT EXISTS (SELECT 1 FROM entries e JOIN journals h ON h.owner = e.owner WHERE e.subject = p.id AND e.owner >= p.seller_id
+				AND e.owner <= p.seller_id AND e.number <= h.number)
 		UNION ALL SELECT v.owner, 'event ' || v.id || ' is of entry ' || v.entry FROM events v WHERE v.owner ` + corrected + ` AND v.type IN ` + corrections + `
 			AND v.entry = (SELECT MAX(w.entry) FROM events w WHERE w.owner = v.owner AND w.type IN ` + corrections + `)
-			AND NOT EXISTS (SELECT 1 FROM entries e WHERE e.owner = v.owner AND e.number = v.entry AND e.type = v.type)`, args
+			AND NOT EXISTS (SELECT 1 FROM entries e JOIN journals h ON h.owner = e.owner WHERE e.owner = v.owner AND e.number = v.entry
+				AND e.type = v.type AND e.number <= h.number)`, args
 }
 
 // endCutOff says that entries are missing of a journal that can be followed to its end.
