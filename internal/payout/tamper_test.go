@@ -731,6 +731,26 @@ func TestTamperedState_EndHidden(t *testing.T) {
 	s.wantAvailable(available)
 }
 
+// TestReconcileStartup_EndHidden hides from the index all that came of a payout, and says in the database that it waits. The start finds its
+// transfer at the gateway, and does not take it for one that the database has lost.
+func TestReconcileStartup_EndHidden(t *testing.T) {
+	s := newStory(t)
+	s.later(windowOver)
+	s.gateway.transfers[string(s.id)].advance(1)
+	s.later(time.Minute)
+	s.wantState(payout.Completed)
+	available := s.available()
+	s.place.HideFromIndex(t, `type IN ('payout.submitting', 'payout.submitted', 'payout.updated', 'payout.completed')`)
+	s.place.ByHand(t, `UPDATE payouts SET state = 'waiting', status = 'processing', sent_at = NULL, processed_at = NULL, completed_at = NULL, ended_at = NULL,
+		order_body = '', gateway_id = '', progress = '', utr = '', reason_code = '', reason = '', tries = 0`)
+	s.wantRow(false)
+	s.payouts = s.newPayouts(t)
+	_ = s.payouts.ReconcileStartup(t.Context()) // the others go on, or the start is tried again
+	s.later(time.Hour)
+	s.wantState(payout.Waiting)
+	s.wantAvailable(available)
+}
+
 // TestRepair_OfPayoutUnderWay has the gateway's report disagree with what somebody wrote. After the repair nothing is left
 // of that, and the payout goes on.
 func TestRepair_OfPayoutUnderWay(t *testing.T) {

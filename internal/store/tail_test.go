@@ -149,6 +149,19 @@ func TestUnit_CheckTails_EndKnown(t *testing.T) {
 	}
 }
 
+// TestJournalEnd_Check has an entry that is known stand behind the end of its journal: the end was cut off, and the entry is back for a moment.
+func TestJournalEnd_Check(t *testing.T) {
+	end := journalEnd{3, "the hash of entry 3"}
+	for last, fits := range map[int64]bool{2: false, 3: true, 4: true} {
+		if err := end.check("asha", last, end.hash); errors.Is(err, ledger.ErrTampered) == fits || (err == nil) != fits {
+			t.Errorf("a journal up to entry %d: %v", last, err)
+		}
+	}
+	if err := end.check("asha", 4, "another"); !errors.Is(err, ledger.ErrTampered) {
+		t.Errorf("with another entry 3: %v", err)
+	}
+}
+
 // TestJournalTails_AreBounded forgets all tails before they know more entries than are allowed.
 func TestJournalTails_AreBounded(t *testing.T) {
 	tails := &tailCache{}

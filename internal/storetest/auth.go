@@ -226,6 +226,10 @@ func testDecidedAdmin(_ *testing.T, b *bench) {
 	if _, _, err := b.db.LiveSession(b.ctx(), "ses_1", signedInAt); !errors.Is(err, auth.ErrTampered) {
 		b.Errorf("without the decision: %v", err)
 	}
+	hands(`DELETE FROM entries; DELETE FROM journals`)
+	if _, _, err := b.db.LiveSession(b.ctx(), "ses_1", signedInAt); !errors.Is(err, auth.ErrTampered) || !strings.Contains(err.Error(), "this process knows entry 2") {
+		b.Errorf("without the journal: %v", err)
+	}
 }
 
 func testAdvanceOnce(_ *testing.T, b *bench) {
