@@ -526,7 +526,7 @@ var stories = []struct {
 	{noSuchAccount, verify},
 	{"0002", bankFails},
 	{"0003", bankReturns},
-	{"0004", bankFails},
+	{staysUnderWay, bankFails},
 	{"0005", lostAnswer},
 	{"0006", hookLate},
 	{"0007", hookTwice},

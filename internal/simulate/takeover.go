@@ -204,11 +204,14 @@ func (m *market) payable() *seller {
 	return nil
 }
 
-// payables lists the sellers who can ask for a payout.
+// staysUnderWay are the last digits of accounts to which a transfer never ends.
+const staysUnderWay = "0004"
+
+// payables lists the sellers who can ask for a payout that ends.
 func (m *market) payables() (all []*seller) {
 	for _, s := range m.sellers {
 		h := m.model.sellers[s.id]
-		if a := m.model.accounts[h.current]; a != nil && a.status == bank.StatusVerified && m.model.row(s.id).Available >= minimum && h.holdUntil == 0 && !m.model.stopped(s.id) {
+		if a := m.model.accounts[h.current]; a != nil && a.status == bank.StatusVerified && a.last4 != staysUnderWay && m.model.row(s.id).Available >= minimum && h.holdUntil == 0 && !m.model.stopped(s.id) {
 			all = append(all, s)
 		}
 	}

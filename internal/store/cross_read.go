@@ -36,10 +36,10 @@ func (l journalListing) check(owner string, p ledger.Place) error {
 
 // listsUpTo is the end of a journal that is about to be listed. On an engine with one writer at a time, no entry comes in between.
 func (tx *Tx) listsUpTo(ctx context.Context, owner string) (number int64, err error) {
-	if tx.dialect.forUpdate("journals") == "" {
+	if tx.dialect.lastNumber == "" {
 		return math.MaxInt64, nil
 	}
-	_, err = tx.one(ctx, `SELECT number FROM journals WHERE owner = $1`, []any{owner}, &number)
+	_, err = tx.one(ctx, tx.dialect.lastNumber, []any{owner}, &number)
 	return number, err
 }
 

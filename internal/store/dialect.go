@@ -28,6 +28,8 @@ type dialect struct {
 	// firstPage writes a statement that reads the first $1 payouts of a seller, $2, of the given statuses: listColumns, and how
 	// many there are in all.
 	firstPage func(dialect, []payout.Status) string
+	// lastNumber reads the number of the last entry of a journal, $1, that another transaction may be adding to; "" where none can.
+	lastNumber string
 	// sharePause keeps payouts from being paused or resumed until the transaction ends; others may do so too. lockPause waits
 	// until nobody does. Each is "" where one transaction writes at a time.
 	sharePause, lockPause string
@@ -65,7 +67,7 @@ type dialect struct {
 // withoutLocks is for transactions that only read one moment: nothing that they have read can change for them.
 func (d dialect) withoutLocks() dialect {
 	none := func(string) string { return "" }
-	d.forUpdate, d.forShare, d.sharePause, d.lockPause = none, none, "", ""
+	d.forUpdate, d.forShare, d.sharePause, d.lockPause, d.lastNumber = none, none, "", "", ""
 	return d
 }
 

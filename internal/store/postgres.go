@@ -65,6 +65,7 @@ var postgresDialect = dialect{
 	selfActing: selfActingPostgres, changed: changedPostgres, definitions: definitionsPostgres,
 	version: `SHOW server_version`, makeSchema: makeSchemaPostgres,
 	// Not a lock on the platform's row: those who share that let others in, and one who waits for it alone could wait for ever.
+	lastNumber: "SELECT number FROM journals WHERE owner = $1",
 	sharePause: "SELECT pg_advisory_xact_lock_shared(" + pauseLock + ")",
 	lockPause:  "SELECT pg_advisory_xact_lock(" + pauseLock + ")",
 	snapshot:   sql.LevelRepeatableRead,
