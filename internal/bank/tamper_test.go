@@ -56,41 +56,32 @@ func TestLentAccount_IsNotPaid(t *testing.T) {
 	}
 }
 
-// TestRejectedAccount_PutBack makes the entry of a rejection one about something else, and the row what it was before.
+// TestRejectedAccount_PutBack hides the rejection of an account, and makes the row what it was before.
 func TestRejectedAccount_PutBack(t *testing.T) {
-	h := newFixture(t, accepted(100))
-	a := h.register(h.ashas())
-	h.mustStep()
-	h.wantPaid(a.ID, true)
-	h.place.ByHand(t, `CREATE TABLE kept AS SELECT * FROM bank_accounts`)
-	err := h.db.Auth().InTx(t.Context(), func(tx auth.Tx) error {
-		return tx.RejectBankAccounts(t.Context(), a.Seller, "It was taken over.", h.now)
-	})
-	if err != nil {
-		t.Fatal(err)
+	for name, hide := range map[string]func(*fixture){
+		"the rejection is about another account": func(h *fixture) {
+			h.place.ByHand(h.t, `UPDATE entries SET subject = 'bka_other' WHERE type = 'bank_account.rejected'`)
+		},
+		"the index lacks the rejection": func(h *fixture) { h.place.HideFromIndex(h.t, `type = 'bank_account.rejected'`) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newFixture(t, accepted(100))
+			a := h.register(h.ashas())
+			h.mustStep()
+			h.wantPaid(a.ID, true)
+			h.place.ByHand(t, `CREATE TABLE kept AS SELECT * FROM bank_accounts`)
+			err := h.db.Auth().InTx(t.Context(), func(tx auth.Tx) error {
+				return tx.RejectBankAccounts(t.Context(), a.Seller, "It was taken over.", h.now)
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			hide(h)
+			h.place.ByHand(t, `DELETE FROM bank_accounts`)
+			h.place.ByHand(t, `INSERT INTO bank_accounts SELECT * FROM kept`)
+			h.wantPaid(a.ID, false)
+		})
 	}
-	h.place.ByHand(t, `UPDATE entries SET subject = 'bka_other' WHERE type = 'bank_account.rejected'`)
-	h.place.ByHand(t, `DELETE FROM bank_accounts`)
-	h.place.ByHand(t, `INSERT INTO bank_accounts SELECT * FROM kept`)
-	h.wantPaid(a.ID, false)
-}
-
-// TestRejectedAccount_RejectionHidden hides the rejection from the index, and puts the account back.
-func TestRejectedAccount_RejectionHidden(t *testing.T) {
-	h := newFixture(t, accepted(100))
-	a := h.register(h.ashas())
-	h.mustStep()
-	h.wantPaid(a.ID, true)
-	h.place.ByHand(t, `CREATE TABLE kept AS SELECT * FROM bank_accounts`)
-	err := h.db.Auth().InTx(t.Context(), func(tx auth.Tx) error {
-		return tx.RejectBankAccounts(t.Context(), a.Seller, "It was taken over.", h.now)
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	h.place.HideFromIndex(t, `type = 'bank_account.rejected'`)
-	h.place.ByHand(t, `DELETE FROM bank_accounts; INSERT INTO bank_accounts SELECT * FROM kept`)
-	h.wantPaid(a.ID, false)
 }
 
 // TestTamperedAccount_IsNotPaid changes what decides whether and where an account is paid.

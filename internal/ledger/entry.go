@@ -260,8 +260,8 @@ func (h Head) CheckNewest(keys Keys, from int64, known Head, newest iter.Seq[Ent
 	return at, nil
 }
 
-// Once are the things that the entries of a journal have said of their subjects which can be said once. Where one is said again, the
-// first entry was hidden by hand.
+// Once are the events that a journal may have once for each subject, as far as it was read. A second one means that the first was hidden by
+// hand.
 type Once map[saidOnce]bool
 
 type saidOnce struct {
@@ -276,7 +276,7 @@ func (o Once) Add(e Entry) error {
 	}
 	said := saidOnce{e.Type, e.Subject}
 	if o[said] {
-		return ErrTampered.Because(fmt.Errorf("entry %d of %s says %s of %s, which an older one has said", e.Number, e.Owner, e.Type, SubjectName(e.Subject)))
+		return ErrTampered.Because(fmt.Errorf("entry %d of %s is the second %s of %s", e.Number, e.Owner, e.Type, SubjectName(e.Subject)))
 	}
 	o[said] = true
 	return nil
@@ -345,14 +345,14 @@ func (l *Listing) Append(e Entry) {
 	}
 }
 
-// Place is where an entry stands in its journal, and what it says of what.
+// Place is the number of an entry in its journal, its type and its subject.
 type Place struct {
 	Number  int64
 	Type    Type
 	Subject string
 }
 
-// Place is the entry's.
+// Place is where the entry stands.
 func (e Entry) Place() Place { return Place{e.Number, e.Type, e.Subject} }
 
 // head is where the journal stood after an entry.

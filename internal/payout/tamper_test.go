@@ -709,7 +709,7 @@ func TestTamperedPayout_DecisionsOfAnotherSellers(t *testing.T) {
 	s.wantViolated()
 }
 
-// TestTamperedState_EndHidden has somebody hide from the index that a payout was cancelled, and say in the database that it waits.
+// TestTamperedState_EndHidden hides from the index that a payout was cancelled, and has its row say that it waits.
 func TestTamperedState_EndHidden(t *testing.T) {
 	s := newStory(t)
 	if _, _, err := s.payouts.Cancel(t.Context(), payout.Caller{User: "usr_a"}, s.id, ""); err != nil {
