@@ -342,9 +342,11 @@ func TestTamperedKey_ShowsNothing(t *testing.T) {
 		if _, _, err := again(); !errors.Is(err, ledger.ErrTampered) {
 			t.Errorf("%s is answered with %v, and its key stands for a payout that is nowhere", name, err)
 		}
-		s.place.ByHand(t, `UPDATE idempotency_keys SET refusal = 'no' WHERE key = '`+name+`'`)
-		if _, _, err := again(); !errors.Is(err, ledger.ErrTampered) {
-			t.Errorf("%s is answered with %v, and its refusal can't be read", name, err)
+		for _, refusal := range []string{"no", "{}", `{"code":"insufficient_balance"}`, `{"message":"No."}`} {
+			s.place.ByHand(t, `UPDATE idempotency_keys SET refusal = '`+refusal+`' WHERE key = '`+name+`'`)
+			if _, _, err := again(); !errors.Is(err, ledger.ErrTampered) {
+				t.Errorf("%s is answered with %v, and its refusal is %s", name, err, refusal)
+			}
 		}
 	}
 	s.place.ByHand(t, `INSERT INTO idempotency_keys (user_id, key, fingerprint, payout_id, created_at)

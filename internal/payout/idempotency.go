@@ -96,7 +96,11 @@ func replay(ctx context.Context, tx RequestTx, call repeatable) (Payout, error) 
 	}
 	if first.Refusal != "" {
 		var r refusalRecord
-		if err := json.Unmarshal([]byte(first.Refusal), &r); err != nil {
+		err := json.Unmarshal([]byte(first.Refusal), &r)
+		if err == nil && (r.Code == "" || r.Message == "") {
+			err = errors.New("it says nothing")
+		}
+		if err != nil {
 			return Payout{}, ledger.ErrTampered.Because(fmt.Errorf("read a stored refusal: %w", err))
 		}
 		return Payout{}, fault.New(r.Kind, r.Code, r.Message)

@@ -125,7 +125,7 @@ func (m *market) recordSale(n sale.NewSale) {
 	}
 }
 
-// recordBatch records a sale in one call with a sale of nobody's, one that was recorded before, and the same sale again.
+// recordBatch records a sale in one call with a sale of nobody's, one that was recorded before, and the same sale twice more.
 func (m *market) recordBatch(n sale.NewSale) {
 	nobodys := n
 	nobodys.ID, nobodys.Seller = n.ID+"-nobodys", m.ids.New("usr_", m.clock())
@@ -133,7 +133,7 @@ func (m *market) recordBatch(n sale.NewSale) {
 	if before := m.dice.IntN(len(m.recordings) + 1); before < len(m.recordings) && m.recordings[before].refund.ID == "" {
 		batch = append(batch, m.recordings[before].sale)
 	}
-	batch = append(batch, n)
+	batch = append(batch, n, n)
 	m.recordings = append(m.recordings, recording{sale: n})
 	err := m.persist(time.Minute, func(on *instance) error {
 		refused, err := on.sales.RecordAll(m.ctx, batch)

@@ -249,8 +249,8 @@ func wholeDay(lines []razorpayx.Transaction) []razorpayx.Transaction {
 	return lines
 }
 
-// checkRereading has the statement tell otherwise of a payout that was paid lately, after its line was read, and wants the nights that
-// follow to notice by themselves.
+// checkRereading has the statement tell otherwise of a payout that was sent and paid lately, after its line was read, and wants the
+// nights that follow to notice by themselves. The line is of the day of the sending, and the bank may take days to pay.
 func (m *market) checkRereading(on *instance) {
 	if m.maintenanceEvery() > tickEvery { // the nights of a long run are reconciled some at a time
 		return
@@ -258,7 +258,7 @@ func (m *market) checkRereading(on *instance) {
 	var newest *withdrawal
 	for _, id := range slices.Sorted(maps.Keys(m.model.payouts)) {
 		w := m.model.payouts[id]
-		if w.state == payout.Completed && w.at == m.gateways.main().name && m.clock().Sub(w.last.CompletedAt) < 24*time.Hour && (newest == nil || w.last.CompletedAt.After(newest.last.CompletedAt)) {
+		if w.state == payout.Completed && w.at == m.gateways.main().name && m.clock().Sub(w.last.SentAt) < 24*time.Hour && (newest == nil || w.last.CompletedAt.After(newest.last.CompletedAt)) {
 			newest = w
 		}
 	}

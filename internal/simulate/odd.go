@@ -18,12 +18,16 @@ func (w wire) distortAnswer(req *http.Request, a *answer) {
 		return
 	}
 	isOdd, isLie := m.strikes(odd), m.strikes(lie)
-	if !isOdd && !isLie {
+	isReturn := m.faultProfile[odd] > 0 && bytes.Contains(a.body.Bytes(), []byte(`"`+razorpayx.StatusReversed+`"`))
+	if !isOdd && !isLie && !isReturn {
 		return
 	}
 	var list razorpayx.Collection[razorpayx.Payout]
 	var one razorpayx.Payout
 	if isList := json.Unmarshal(a.body.Bytes(), &list) == nil && list.Entity == "collection"; isList {
+		for i := range list.Items {
+			m.callFailed(&list.Items[i])
+		}
 		if isOdd {
 			for i := range list.Items {
 				m.makeOdd(&list.Items[i])
@@ -34,6 +38,7 @@ func (w wire) distortAnswer(req *http.Request, a *answer) {
 		}
 		a.rewrite(list)
 	} else if json.Unmarshal(a.body.Bytes(), &one) == nil && one.Entity == "payout" {
+		m.callFailed(&one)
 		if isOdd {
 			m.makeOdd(&one)
 		}
@@ -78,6 +83,13 @@ func (a *answer) rewrite(v any) {
 	if body, err := json.Marshal(v); err == nil {
 		a.body.Reset()
 		a.body.Write(body)
+	}
+}
+
+// callFailed says of some transfers that were paid and came back that they failed. The amount chooses, so that no dice are thrown.
+func (m *market) callFailed(p *razorpayx.Payout) {
+	if m.faultProfile[odd] > 0 && p.Status == razorpayx.StatusReversed && p.Amount%2 == 0 {
+		p.Status = razorpayx.StatusFailed
 	}
 }
 

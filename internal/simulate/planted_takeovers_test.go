@@ -196,4 +196,19 @@ var takeoverBugs = []planted{
 	{"a secret that was replaced long ago signs again", []edit{
 		{inWebhook, "append([]string{e.Secret}, e.signingOld(s.now())...)", "append([]string{e.Secret}, e.OldSecrets...)"},
 	}},
+	{"a transfer that failed after it was paid is no return", []edit{
+		{inPayout, "case gateway.Reversed, gateway.Failed:\n\t\tif from == Completed", "case gateway.Failed:\n\t\treturn Failed\n\tcase gateway.Reversed:\n\t\tif from == Completed"},
+	}},
+	{"a sale that one batch has three times is refused", []edit{
+		{inSale, "ids[group[i].ID] = ids[group[i].ID] || added[i]", "ids[group[i].ID] = added[i]"},
+	}},
+	{"a refund that no journal knows is let be", []edit{
+		{inSale, "for id := range known {\n\t\treturn ledger.ErrTampered", "for id := range known {\n\t\tif id == \"\" {\n\t\t\tcontinue\n\t\t}\n\t\treturn ledger.ErrTampered"},
+	}},
+	{"a link is swept away while its session lasts", []edit{
+		{inAuth, "now.Add(-LinkSessionLife), sweepBatch", "now, sweepBatch"},
+	}},
+	{"the code that confirmed a second factor is taken again", []edit{
+		{inAuth, "f.Counter = step\n\t\treturn f, err", "_ = step\n\t\treturn f, err"},
+	}},
 }

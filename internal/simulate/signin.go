@@ -9,6 +9,7 @@ import (
 	"github.com/pquerna/otp/totp"
 
 	"bursar/internal/auth"
+	"bursar/internal/decision"
 	"bursar/internal/ledger"
 	"bursar/internal/mail"
 )
@@ -99,12 +100,14 @@ func (m *market) login(on *instance, s *seller, password string) (auth.SignIn, e
 func (m *market) signInFormer(on *instance, t *takeover) error {
 	s, f := t.seller, &t.former
 	f.identity = auth.Identity{Issuer: "https://careless.simulated", Subject: s.id, Email: emailOf(s.id)}
-	key := auth.ServiceKey{ID: m.ids.New(auth.ServiceKeyPrefix, m.clock()), Name: "shop " + s.id, Hash: "of " + s.id, Scopes: auth.AllScopes(), CreatedAt: on.now()}
-	err := on.db.Auth().InTx(m.ctx, func(tx auth.Tx) error {
+	key, err := m.addServiceKey(on, "shop "+s.id)
+	if err != nil {
+		return err
+	}
+	err = on.db.Auth().InTx(m.ctx, func(tx auth.Tx) error {
 		_, err := tx.SetPasswordHash(m.ctx, s.id, "", formerHash)
 		_, err2 := tx.AddIdentity(m.ctx, s.id, f.identity, on.now())
-		_, err3 := tx.InsertServiceKey(m.ctx, key, ledger.ActorAdmin+m.admin)
-		return errors.Join(err, err2, err3)
+		return errors.Join(err, err2)
 	})
 	if err != nil {
 		return err
@@ -122,12 +125,25 @@ func (m *market) signInFormer(on *instance, t *takeover) error {
 	factor, err2 := on.users.AddFactor(m.ctx, f.session, "")
 	code, err3 := totp.GenerateCode(factor.Secret, on.now())
 	_, err4 := on.users.ConfirmFactor(m.ctx, f.session, factor.ID, code, auth.Device{})
+	used := auth.StepUp{Action: auth.ActionDeleteAccount, SecondProof: auth.SecondProof{Code: code}}
+	_, _, again := on.users.StepUp(m.ctx, f.session, used)
+	m.assert(takeoversEndAccess, err4 != nil || errors.Is(again, auth.ErrFactorCode), s.id, "the code that confirmed a second factor of %s was used again, and answered with %v", s.id, again)
 	added, _ := mailTo[mail.FirstFactor](m, s.id)
 	f.undo = added.Token
 	var err5 error
 	f.link, _, err5 = on.users.CreateSessionLink(m.ctx, key, s.id)
 	m.follow(on, s.id)
 	return errors.Join(err, err2, err3, err4, err5)
+}
+
+// addServiceKey adds a key of the marketplace, which nobody has the secret of. Its id is the same in each run of a seed.
+func (m *market) addServiceKey(on *instance, name string) (auth.ServiceKey, error) {
+	key := auth.ServiceKey{ID: m.ids.New(auth.ServiceKeyPrefix, m.clock()), Name: name, Hash: "of " + name, Scopes: auth.AllScopes(), CreatedAt: on.now()}
+	err := on.db.Auth().InTx(m.ctx, func(tx auth.Tx) error {
+		_, err := tx.InsertServiceKey(m.ctx, key, ledger.ActorAdmin+m.admin)
+		return err
+	})
+	return key, err
 }
 
 // giveAccount gives an account to the owner of its address in one of the ways, and signs them in.
@@ -222,4 +238,27 @@ func (m *market) checkOwner(on *instance, t *takeover, owner auth.SignIn) {
 	again, err := m.comeBack(on, m.ownersIdentity(s))
 	m.assert(takeoversEndAccess, err == nil && again.User.ID == s.id, s.id, "the owner of %s came back through the provider, and was answered with %v", s.id, err)
 	m.follow(on, s.id)
+}
+
+// checkLink opens a link of the marketplace, waits until the link is swept away, and wants its session to end with the service key all the same.
+func (m *market) checkLink() {
+	on, s := m.anyInstance(), m.verified()
+	if on == nil || s == nil {
+		return
+	}
+	key, err := m.addServiceKey(on, "kiosk")
+	link, _, err2 := on.users.CreateSessionLink(m.ctx, key, s.id)
+	opened, err3 := on.users.OpenSessionLink(m.ctx, link, "", auth.Device{})
+	m.pass(m.now + 2*auth.LinkLife)
+	_, err4 := on.users.Sweep(m.ctx)
+	_, err5 := on.users.Authenticate(m.ctx, opened.Token)
+	_, err6 := on.users.RevokeServiceKey(m.ctx, key.ID, ledger.ActorAdmin+m.admin)
+	err = errors.Join(err, err2, err3, err4, err5, err6)
+	m.assert(answersAreKnown, m.violation != nil || err == nil, s.id, "a link of the marketplace for %s: %v", s.id, err)
+	_, after := on.users.Authenticate(m.ctx, opened.Token)
+	_, refreshed := on.users.Refresh(m.ctx, opened.RefreshToken)
+	m.assert(takeoversEndAccess, m.violation != nil || errors.Is(after, auth.ErrToken) && errors.Is(refreshed, auth.ErrRefresh), s.id,
+		"the service key was revoked that made a link for %s, and the session of the link was answered with %v and %v", s.id, after, refreshed)
+	m.follow(on, s.id)
+	m.follow(on, decision.Platform)
 }

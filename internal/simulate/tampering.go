@@ -36,6 +36,7 @@ func (m *market) checkTampering() {
 	for _, act := range []func(){
 		t.raiseSale, t.raiseBalance, t.raisePayout, t.forgeEntry, t.dropEntry, t.hideSale, t.hideRelease, t.redirectAccount, t.raisePayoutUnderWay, t.hidePause, t.rewindPayout,
 		t.dropRefund, t.loseStep, t.raiseEarnings, t.rescheduleSale, t.repeatRefund, t.dropEvent, t.repeatEvent, t.loseFeed, t.countAhead, t.leaveCheckpoint,
+		t.addRefund,
 	} {
 		if m.violation == nil {
 			act()
@@ -392,6 +393,22 @@ func (t *tamperer) repeatRefund() {
 		return err
 	})
 	t.whileTampered(refund.Sale, "sales-match-journal", time.Minute, t.repair(sale.SubjectPrefix+refund.Sale, func() { t.insert("sale_refunds", rows) }))
+}
+
+// addRefund adds a refund to its table that nobody made.
+func (t *tamperer) addRefund() {
+	m, refund := t.m, sale.NewRefund{ID: "refund-made", Amount: minimum}
+	refund.Sale = t.earn(3*minimum, 0)
+	m.spawn(0, "marketplace", func() { m.recordRefund(refund) })
+	m.pass(m.now + 5*time.Second)
+	rows := t.rows("sale_refunds", quote("sale_id", refund.Sale))
+	for _, row := range rows {
+		row["id"] = "refund-added"
+	}
+	t.insert("sale_refunds", rows)
+	t.whileTampered(refund.Sale, "sales-match-journal", time.Minute, t.repair(sale.SubjectPrefix+refund.Sale, func() {
+		t.do(`DELETE FROM sale_refunds WHERE ` + quote("id", "refund-added"))
+	}))
 }
 
 // insert adds rows again that were deleted.
