@@ -133,6 +133,10 @@ func writeReport(w io.Writer, r ledger.Report) error {
 			}
 		}
 	}
+	if len(r.Findings) == 1 && !r.Clean() {
+		_, err := fmt.Fprintln(w, "The audit stopped there and checked nothing else. Stop payouts, keep this report and a backup, mend this first, and audit again.")
+		return err
+	}
 	verdict := "The ledger is balanced"
 	if !r.Clean() {
 		verdict = "The ledger is NOT balanced. Stop payouts, keep this report and a backup, and look into each line above"

@@ -34,3 +34,21 @@ func TestReport_SaysWhereThereMayBeMore(t *testing.T) {
 		}
 	}
 }
+
+// TestReport_SaysWhereTheAuditStopped reports a file that is not whole, of which nothing was counted, and one row that is wrong.
+func TestReport_SaysWhereTheAuditStopped(t *testing.T) {
+	file := ledger.Finding{Name: "file-is-sound", Promise: "The database's file is whole.", Violations: []ledger.Violation{{Problem: "a row is missing from an index"}}}
+	for _, r := range []ledger.Report{
+		{Findings: []ledger.Finding{file}},
+		{Findings: []ledger.Finding{{Name: "sales-match-journal"}, file}, Sellers: 3},
+	} {
+		var text bytes.Buffer
+		if err := writeReport(&text, r); err != nil {
+			t.Fatal(err)
+		}
+		stopped := len(r.Findings) == 1
+		if strings.Contains(text.String(), "checked nothing else") != stopped || strings.Contains(text.String(), ": 3 sellers") == stopped {
+			t.Errorf("%d findings are reported as\n%s", len(r.Findings), text.String())
+		}
+	}
+}

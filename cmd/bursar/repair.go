@@ -56,7 +56,7 @@ func (c repairCmd) Run(ctx context.Context, e *env) error {
 	}
 	switch {
 	case len(repairs) == 0:
-		_, err = fmt.Fprintln(e.out, "Every row is what the journal says. There is nothing to repair.")
+		_, err = fmt.Fprintln(e.out, "Every row is what the journal says. There is nothing to repair. \"bursar audit\" tells whether anything else is wrong.")
 	case !c.Apply && left == len(repairs):
 		_, err = fmt.Fprintf(e.out, "Rows that are not what the journal says: %d. None of them can be repaired from it.\n", len(repairs))
 	case !c.Apply && left > 0:
