@@ -133,7 +133,7 @@ func writeReport(w io.Writer, r ledger.Report) error {
 			}
 		}
 	}
-	if len(r.Findings) == 1 && !r.Clean() {
+	if len(r.Findings) == 1 && !r.Clean() { // a file that is not whole: nothing in it was read
 		_, err := fmt.Fprintln(w, "The audit stopped there and checked nothing else. Stop payouts, keep this report and a backup, mend this first, and audit again.")
 		return err
 	}

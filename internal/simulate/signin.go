@@ -136,7 +136,7 @@ func (m *market) signInFormer(on *instance, t *takeover) error {
 	return errors.Join(err, err2, err3, err4, err5)
 }
 
-// addServiceKey adds a key of the marketplace, which nobody has the secret of. Its id is the same in each run of a seed.
+// addServiceKey adds a key of the marketplace, whose secret nobody has. Its id is the same in each run of a seed.
 func (m *market) addServiceKey(on *instance, name string) (auth.ServiceKey, error) {
 	key := auth.ServiceKey{ID: m.ids.New(auth.ServiceKeyPrefix, m.clock()), Name: name, Hash: "of " + name, Scopes: auth.AllScopes(), CreatedAt: on.now()}
 	err := on.db.Auth().InTx(m.ctx, func(tx auth.Tx) error {

@@ -380,12 +380,9 @@ func (t *tamperer) rescheduleSale() {
 
 // repeatRefund deletes what tells that a refund was recorded, and records it again.
 func (t *tamperer) repeatRefund() {
-	m, refund := t.m, sale.NewRefund{ID: "refund-repeated", Amount: minimum}
-	refund.Sale = t.earn(3*minimum, 0)
-	m.spawn(0, "marketplace", func() { m.recordRefund(refund) })
-	m.pass(m.now + 5*time.Second)
+	m := t.m
+	refund, rows := t.refund("refund-repeated")
 	where := quote("sale_id", refund.Sale)
-	rows := t.rows("sale_refunds", where)
 	t.do(`DELETE FROM sale_refunds WHERE ` + where)
 	m.tampered = refund.Sale
 	t.try("a refund that is in the journal and not in its table", func() error {
@@ -395,13 +392,17 @@ func (t *tamperer) repeatRefund() {
 	t.whileTampered(refund.Sale, "sales-match-journal", time.Minute, t.repair(sale.SubjectPrefix+refund.Sale, func() { t.insert("sale_refunds", rows) }))
 }
 
-// addRefund adds a refund to its table that nobody made.
-func (t *tamperer) addRefund() {
-	m, refund := t.m, sale.NewRefund{ID: "refund-made", Amount: minimum}
-	refund.Sale = t.earn(3*minimum, 0)
+// refund refunds a part of a new sale, and returns the refund and its row.
+func (t *tamperer) refund(id string) (sale.NewRefund, []map[string]any) {
+	m, refund := t.m, sale.NewRefund{ID: id, Sale: t.earn(3*minimum, 0), Amount: minimum}
 	m.spawn(0, "marketplace", func() { m.recordRefund(refund) })
 	m.pass(m.now + 5*time.Second)
-	rows := t.rows("sale_refunds", quote("sale_id", refund.Sale))
+	return refund, t.rows("sale_refunds", quote("sale_id", refund.Sale))
+}
+
+// addRefund adds a refund to its table that nobody made.
+func (t *tamperer) addRefund() {
+	refund, rows := t.refund("refund-made")
 	for _, row := range rows {
 		row["id"] = "refund-added"
 	}
@@ -411,7 +412,7 @@ func (t *tamperer) addRefund() {
 	}))
 }
 
-// insert adds rows again that were deleted.
+// insert adds rows.
 func (t *tamperer) insert(table string, rows []map[string]any) {
 	for _, row := range rows {
 		columns := slices.Sorted(maps.Keys(row))
