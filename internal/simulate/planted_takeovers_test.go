@@ -203,7 +203,7 @@ var takeoverBugs = []planted{
 		{inSale, "ids[group[i].ID] = ids[group[i].ID] || added[i]", "ids[group[i].ID] = added[i]"},
 	}},
 	{"a refund that no journal knows is let be", []edit{
-		{inSale, "for id := range known {\n\t\treturn ledger.ErrTampered", "for id := range known {\n\t\tif id == \"\" {\n\t\t\tcontinue\n\t\t}\n\t\treturn ledger.ErrTampered"},
+		{inSale, "for id := range known {\n\t\treturn ledger.ErrTampered", "for id := range known {\n\t\tif id != \"\" {\n\t\t\tcontinue\n\t\t}\n\t\treturn ledger.ErrTampered"},
 	}},
 	{"a link is swept away while its session lasts", []edit{
 		{inAuth, "now.Add(-LinkSessionLife), sweepBatch", "now, sweepBatch"},
