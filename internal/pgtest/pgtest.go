@@ -44,12 +44,7 @@ func New(t testing.TB) string {
 // dropped when the test ends. It ends all connections to that one.
 func Copy(t testing.TB, original string) string {
 	t.Helper()
-	u, err := url.Parse(original)
-	if err != nil {
-		t.Fatal("not the URL of a database")
-	}
-	name := strings.TrimPrefix(u.Path, "/")
-	server := ServerURL(t)
+	name, server := nameIn(t, original), ServerURL(t)
 	run(t, server, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '"+name+"'")
 	return create(t, server, name)
 }

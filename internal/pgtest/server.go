@@ -119,6 +119,8 @@ func (s *server) start() error {
 	if err != nil {
 		return err
 	}
+	// Each connection is a process that begins with no memory. In a virtual machine, to get it in large pieces saves a tenth of the work.
+	cmd.Env = append(cmd.Env, "GLIBC_TUNABLES=glibc.malloc.hugetlb=1", "MALLOC_TOP_PAD_=8388608")
 	cmd.Stdout, cmd.Stderr = log, log
 	if err := cmd.Start(); err != nil {
 		return err

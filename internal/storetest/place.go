@@ -44,7 +44,7 @@ func NewPlace(t testing.TB) Place {
 	case os.Getenv(Variable) != postgres:
 		return Place{Path: newFile(t)}
 	case migrated != "":
-		return Place{url: pgtest.Copy(t, migrated)}
+		return Place{url: pgtest.Reused(t, migrated)}
 	default:
 		return Place{url: pgtest.New(t)}
 	}
@@ -167,6 +167,7 @@ func OnPostgres(t *testing.T) {
 	if err := migrated.Open(t).Close(); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { pgtest.DropReused(t, migrated.url) })
 	arguments := []string{"-test.short", "-test.skip=^" + t.Name() + "$"}
 	if flag.Lookup("rapid.checks") != nil {
 		arguments = append(arguments, "-rapid.checks=20") // a fifth of which are tried where tests are short
