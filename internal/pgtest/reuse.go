@@ -146,8 +146,8 @@ func (db *reused) learn(ctx context.Context, of *template) error {
 	for _, table := range tables {
 		statements = append(statements, "DELETE FROM "+table)
 		var insert string
-		err := db.conn.QueryRow(ctx, `SELECT format('INSERT INTO `+table+` OVERRIDING SYSTEM VALUE SELECT kept.* FROM json_populate_recordset(NULL::`+table+`, %L) AS kept', json_agg(r))
-			FROM `+table+` AS r HAVING count(*) > 0`).Scan(&insert)
+		query := "SELECT format('INSERT INTO " + table + " OVERRIDING SYSTEM VALUE SELECT * FROM json_populate_recordset(NULL::" + table + ", %L)', json_agg(r))" //nolint:unqueryvet // all of them
+		err := db.conn.QueryRow(ctx, query+" FROM "+table+" AS r HAVING count(*) > 0").Scan(&insert)
 		if errors.Is(err, pgx.ErrNoRows) {
 			continue
 		}
