@@ -211,4 +211,7 @@ var takeoverBugs = []planted{
 	{"the code that confirmed a second factor is taken again", []edit{
 		{inAuth, "f.Counter = step\n\t\treturn f, err", "_ = step\n\t\treturn f, err"},
 	}},
+	{"an order that never left counts as sent", []edit{
+		{inPayout, "s.backToWaiting(p, 0)\n\t\tp.SentAt = seen.SentAt", "s.backToWaiting(p, 0)"},
+	}},
 }
