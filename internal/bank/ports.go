@@ -51,8 +51,8 @@ type Tx interface {
 	Balance(ctx context.Context, owner string) (ledger.Balance, error)
 	// EntriesAbout is as the store's.
 	EntriesAbout(ctx context.Context, seller, id string) ([]ledger.Entry, error)
-	// AccountsAdded is as the store's.
-	AccountsAdded(ctx context.Context, seller string, before int64, limit int) ([]ledger.Entry, error)
+	// AccountsAdded is as the store's, of all accounts.
+	AccountsAdded(ctx context.Context, seller string, limit int) ([]ledger.Entry, error)
 	// SellerExists reports whether a user may be paid, and keeps it so until the transaction ends.
 	SellerExists(ctx context.Context, seller string) (bool, error)
 	// SessionLives reports whether a user's session has not ended, and keeps it so until the transaction ends.

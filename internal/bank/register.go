@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"math"
 	"strings"
 	"time"
 	"unicode"
@@ -286,7 +285,7 @@ const maxFormer = 100
 // an attacker may have hidden the row for the moment, to put it back later. It fails with [ledger.ErrTampered] if the journal does not
 // tell which account that is.
 func (s *Service) endCurrent(ctx context.Context, tx Tx, draft Account, by string) error {
-	added, err := tx.AccountsAdded(ctx, draft.Seller, math.MaxInt64, maxFormer)
+	added, err := tx.AccountsAdded(ctx, draft.Seller, maxFormer)
 	if err != nil {
 		return err
 	}

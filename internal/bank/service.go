@@ -126,7 +126,7 @@ func (s *Service) payableOnce(ctx context.Context, seller string, id ID, request
 	// One of the seller's entries that is missing could have told that the account was rejected, that another one took its place, or that the
 	// money is from a sale that was recorded twice.
 	err = s.o.Store.CheckNewest(ctx, a.Seller, max(entries[len(entries)-1].Number, requested),
-		ledger.ListingAbout(string(a.ID), entries), ledger.ListingOf(ledger.BankAccountAdded, math.MaxInt64, added, maxFormer))
+		ledger.ListingAbout(string(a.ID), entries), ledger.ListingOf(ledger.BankAccountAdded, added, maxFormer))
 	if err == nil {
 		err = s.checkWasCurrent(ctx, a, entries, added, requested)
 	}

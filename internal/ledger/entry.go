@@ -237,7 +237,7 @@ func (h Head) CheckNewest(keys Keys, from int64, known Head, newest iter.Seq[Ent
 	if at.Number == 0 && from < 1 {
 		at = NewHead(h.Owner)
 	}
-	once := Once{}
+	once := OncePerSubject{}
 	for e := range newest {
 		var err error
 		switch {
@@ -260,9 +260,9 @@ func (h Head) CheckNewest(keys Keys, from int64, known Head, newest iter.Seq[Ent
 	return at, nil
 }
 
-// Once are the events that a journal may have once for each subject, as far as it was read. A second one means that the first was hidden by
+// OncePerSubject are the events that a journal may have once for each subject, as far as it was read. A second one means that the first was hidden by
 // hand.
-type Once map[saidOnce]bool
+type OncePerSubject map[saidOnce]bool
 
 type saidOnce struct {
 	said    Type
@@ -270,7 +270,7 @@ type saidOnce struct {
 }
 
 // Add fails with [ErrTampered] if the entry records or releases a sale, or makes an adjustment, as an older one has done.
-func (o Once) Add(e Entry) error {
+func (o OncePerSubject) Add(e Entry) error {
 	if e.Type != SaleRecorded && e.Type != SaleReleased && e.Type != BalanceAdjusted {
 		return nil
 	}
@@ -282,13 +282,12 @@ func (o Once) Add(e Entry) error {
 	return nil
 }
 
-// Listing is what an index of the database lists of a journal: all entries about a subject, or all of a type that are numbered below Before.
+// Listing is what an index of the database lists of a journal: all entries about a subject, or all of a type.
 // An attacker may hide an entry from an index, or change it for the moment in which it is looked for. Only the journal itself, read entry by
 // entry, tells whether one is left out.
 type Listing struct {
 	Subject string
 	Type    Type
-	Before  int64
 	// Numbers are those of the entries, in order. If it is Cut, older ones than the first are not listed.
 	Numbers []int64
 	Cut     bool
@@ -302,9 +301,9 @@ func ListingAbout(subject string, entries []Entry) Listing {
 	return Listing{Subject: subject, Numbers: numbersOf(entries)}
 }
 
-// ListingOf is the listing of the newest entries of a type that are numbered below before, up to limit.
-func ListingOf(t Type, before int64, entries []Entry, limit int) Listing {
-	return Listing{Type: t, Before: before, Numbers: numbersOf(entries), Cut: len(entries) >= limit}
+// ListingOf is the listing of the newest entries of a type, up to limit.
+func ListingOf(t Type, entries []Entry, limit int) Listing {
+	return Listing{Type: t, Numbers: numbersOf(entries), Cut: len(entries) >= limit}
 }
 
 func numbersOf(entries []Entry) []int64 {
@@ -317,43 +316,43 @@ func numbersOf(entries []Entry) []int64 {
 }
 
 // Check fails with [ErrTampered] if the listing leaves out an entry of its journal.
-func (l Listing) Check(e Entry) error { return l.CheckPlace(e.Owner, e.Place()) }
+func (l Listing) Check(e Entry) error { return l.CheckKey(e.Owner, e.IndexKey()) }
 
-// CheckPlace is Check of the entry at a place of an owner's journal.
-func (l Listing) CheckPlace(owner string, p Place) error {
-	if !l.covers(p) {
+// CheckKey is Check of the entry with such a key in an owner's journal.
+func (l Listing) CheckKey(owner string, k IndexKey) error {
+	if !l.covers(k) {
 		return nil
 	}
-	at, listed := slices.BinarySearch(l.Numbers, p.Number)
+	at, listed := slices.BinarySearch(l.Numbers, k.Number)
 	if listed || l.Cut && at == 0 {
 		return nil
 	}
-	return ErrTampered.Because(fmt.Errorf("entry %d of %s (%s of %s) %w", p.Number, owner, p.Type, SubjectName(p.Subject), ErrNotListed))
+	return ErrTampered.Because(fmt.Errorf("entry %d of %s (%s of %s) %w", k.Number, owner, k.Type, SubjectName(k.Subject), ErrNotListed))
 }
 
-func (l Listing) covers(p Place) bool {
+func (l Listing) covers(k IndexKey) bool {
 	if l.Type != "" {
-		return p.Type == l.Type && p.Number < l.Before
+		return k.Type == l.Type
 	}
-	return p.Subject == l.Subject
+	return k.Subject == l.Subject
 }
 
 // Append adds an entry that was made since, if it belongs in the listing.
 func (l *Listing) Append(e Entry) {
-	if l.covers(e.Place()) {
+	if l.covers(e.IndexKey()) {
 		l.Numbers = append(l.Numbers, e.Number)
 	}
 }
 
-// Place is the number of an entry in its journal, its type and its subject.
-type Place struct {
+// IndexKey is what indexes find an entry of a journal by.
+type IndexKey struct {
 	Number  int64
 	Type    Type
 	Subject string
 }
 
-// Place is where the entry stands.
-func (e Entry) Place() Place { return Place{e.Number, e.Type, e.Subject} }
+// IndexKey is what indexes find the entry by.
+func (e Entry) IndexKey() IndexKey { return IndexKey{e.Number, e.Type, e.Subject} }
 
 // head is where the journal stood after an entry.
 func (e Entry) head() Head {

@@ -228,7 +228,7 @@ func (m *market) wasMoved(on *instance, from payout.State, p payout.Payout, at t
 	}
 }
 
-// checkSending holds what is written of a payout's sending against what was, and notes who may send it from here on.
+// checkSending compares what is written of a payout's sending with what was, and notes who may send it from here on.
 func (m *market) checkSending(w *withdrawal, p payout.Payout, at time.Time) {
 	before, now := stored(w.last.SentAt), stored(p.SentAt)
 	switch {
@@ -365,7 +365,7 @@ func (m *market) checkWait(on *instance, w *withdrawal, p payout.Payout) {
 		"the gateway asked to wait until %s, and payout %s is due at %s", m.start.Add(o.notBefore), p.ID, p.DueAt)
 }
 
-// checkLie holds what is written of a payout against what the gateway has just lied about it.
+// checkLie compares what is written of a payout with what the gateway has just lied about it.
 func (m *market) checkLie(w *withdrawal, p payout.Payout) {
 	lie := m.gateways.lies[p.ID]
 	if lie == nil || lie.to != m.current.number {

@@ -182,7 +182,7 @@ var takeoverBugs = []planted{
 		{inPayout, "if row.DueAt.IsZero() {\n\t\trow.DueAt = now", "if row.DueAt.IsZero() && row.State == \"\" {\n\t\trow.DueAt = now"},
 	}},
 	{"an entry that an index hides is not missed", []edit{
-		{inStore, "broken := l.check(e.Owner, e.Place())", "var broken error"},
+		{inStore, "broken := l.check(e.Owner, e.IndexKey())", "var broken error"},
 	}},
 	{"of the secrets that were replaced only the last one signs", []edit{
 		{inWebhook, "old := append([]string{e.Secret}, e.signingOld(s.now())...)", "old := []string{e.Secret}"},

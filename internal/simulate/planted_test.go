@@ -482,7 +482,7 @@ var bugs = []planted{
 	}},
 	{"a payout is sent though entries are missing", []edit{
 		{inPayout, "err = tx.CheckJournal(ctx, p.Seller, CameToState(entries))", "_ = entries"},
-		{inBank, "err = s.o.Store.CheckNewest(ctx, a.Seller, max(entries[len(entries)-1].Number, requested),\n\t\tledger.ListingAbout(string(a.ID), entries), ledger.ListingOf(ledger.BankAccountAdded, math.MaxInt64, added, maxFormer))", "_ = math.Pi"},
+		{inBank, "err = s.o.Store.CheckNewest(ctx, a.Seller, max(entries[len(entries)-1].Number, requested),\n\t\tledger.ListingAbout(string(a.ID), entries), ledger.ListingOf(ledger.BankAccountAdded, added, maxFormer))", "_ = math.Pi"},
 	}},
 	{"a journal is not checked again when a sale is recorded", []edit{
 		{inStore, "if known.Counts.Sales != a.Counts.Sales {", "if known.Counts.Sales < 0 {"},
@@ -495,7 +495,7 @@ var bugs = []planted{
 	}},
 	{"a bank account is paid as its row has it", []edit{
 		{inBank, "if entries, tampered = check(ctx, s.o.Store, a); !errors.Is(tampered, ledger.ErrTampered) {", "if s != nil {"},
-		{inBank, "err = s.o.Store.CheckNewest(ctx, a.Seller, max(entries[len(entries)-1].Number, requested),\n\t\tledger.ListingAbout(string(a.ID), entries), ledger.ListingOf(ledger.BankAccountAdded, math.MaxInt64, added, maxFormer))", "_ = math.Pi"},
+		{inBank, "err = s.o.Store.CheckNewest(ctx, a.Seller, max(entries[len(entries)-1].Number, requested),\n\t\tledger.ListingAbout(string(a.ID), entries), ledger.ListingOf(ledger.BankAccountAdded, added, maxFormer))", "_ = math.Pi"},
 	}},
 	{"a payout that was tampered with is cancelled", []edit{
 		{inPayout, "_, err := check(ctx, tx, p) // the gateway is not even asked of one that was tampered with\n\t\treturn p, err", "return p, nil"},

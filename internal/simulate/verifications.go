@@ -70,7 +70,7 @@ func (g *gateway) pendingVerdict(id string) {
 	}
 }
 
-// checkVerification holds what is written of a verification against what the gateway has just said of it. What an admin decides
+// checkVerification compares what is written of a verification with what the gateway has just said of it. What an admin decides
 // needs no word of the gateway.
 func (m *market) checkVerification(on *instance, before, a bank.Account) {
 	m.assert(verificationsFollowed, a.Status != bank.StatusVerified || a.Reason == "", a.Seller, "bank account %s is verified, and its seller sees: %s", a.ID, a.Reason)

@@ -210,7 +210,7 @@ func (db *DB) Audit(ctx context.Context, keys AuditKeys) (ledger.Report, error) 
 	} {
 		a.each(query, func(rows *row) { rows.Scan(n) })
 	}
-	checkpoints := a.checkpoints() // before the journals, which are held against them
+	checkpoints := a.checkpoints() // before the journals, which are compared with them
 	r.Findings = append(r.Findings, a.journals()...)
 	r.Findings = append(r.Findings, a.payouts(), a.sales())
 	r.Findings = append(r.Findings, a.bankAccounts()...)

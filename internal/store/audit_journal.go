@@ -90,7 +90,7 @@ type journalWalk struct {
 	account  string
 	accounts *ledger.Finding
 	unsent   []ledger.Violation
-	once     ledger.Once
+	once     ledger.OncePerSubject
 	// ended says that the row of totals was seen, and noted that an entry behind it was told of.
 	ended, noted bool
 	// torn says that the journal is not whole, so that it can't tell what the totals should be. closed says that it was whole up
@@ -110,7 +110,7 @@ func (w *journalWalk) begin(owner string) {
 	for _, v := range w.unsent {
 		note(w.accounts, v, lookForPayout)
 	}
-	*w = journalWalk{a: w.a, f: w.f, accounts: w.accounts, at: ledger.NewHead(owner), once: ledger.Once{}}
+	*w = journalWalk{a: w.a, f: w.f, accounts: w.accounts, at: ledger.NewHead(owner), once: ledger.OncePerSubject{}}
 }
 
 func (w *journalWalk) advice() string {

@@ -144,7 +144,7 @@ func (tx *Tx) HasVerifiedAccount(ctx context.Context, seller string) (bool, erro
 		ORDER BY number DESC LIMIT 1`, []any{seller}, &newest, &number)
 	for _, t := range []ledger.Type{ledger.BankAccountVerified, ledger.BankAccountRejected} {
 		if err == nil { // older ones do not matter
-			err = tx.reads.list(seller, journalListing{ledger.Listing{Type: t, Before: math.MaxInt64, Numbers: []int64{number}, Cut: true}, math.MaxInt64})
+			err = tx.reads.list(seller, journalListing{ledger.Listing{Type: t, Numbers: []int64{number}, Cut: true}, math.MaxInt64})
 		}
 	}
 	return newest == ledger.BankAccountVerified, err

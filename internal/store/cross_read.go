@@ -14,7 +14,7 @@ import (
 type crossRead struct {
 	listings map[string][]journalListing
 	// walked are the entries that were read in their places, by owner and number.
-	walked map[string]map[int64]ledger.Place
+	walked map[string]map[int64]ledger.IndexKey
 }
 
 // journalListing is a listing of a journal that ended with the entry upTo, or went on from there.
@@ -26,9 +26,9 @@ type journalListing struct {
 // errListingRaced undoes a transaction that is to be tried again.
 var errListingRaced = errors.New("another transaction added an entry about what this one has just listed")
 
-func (l journalListing) check(owner string, p ledger.Place) error {
-	err := l.CheckPlace(owner, p)
-	if err != nil && p.Number > l.upTo {
+func (l journalListing) check(owner string, k ledger.IndexKey) error {
+	err := l.CheckKey(owner, k)
+	if err != nil && k.Number > l.upTo {
 		return errListingRaced
 	}
 	return err
@@ -45,8 +45,8 @@ func (tx *Tx) listsUpTo(ctx context.Context, owner string) (number int64, err er
 
 // list adds what was listed of an owner's journal.
 func (c *crossRead) list(owner string, l journalListing) error {
-	for _, p := range c.walked[owner] {
-		if err := l.check(owner, p); err != nil {
+	for _, key := range c.walked[owner] {
+		if err := l.check(owner, key); err != nil {
 			return err
 		}
 	}
@@ -61,18 +61,18 @@ func (c *crossRead) list(owner string, l journalListing) error {
 func (c *crossRead) walk(e ledger.Entry) (err error) {
 	if listings := c.listings[e.Owner]; len(listings) > 0 {
 		c.listings[e.Owner] = slices.DeleteFunc(listings, func(l journalListing) bool {
-			broken := l.check(e.Owner, e.Place())
+			broken := l.check(e.Owner, e.IndexKey())
 			err = errors.Join(err, broken)
 			return broken != nil
 		})
 	}
 	if c.walked == nil {
-		c.walked = map[string]map[int64]ledger.Place{}
+		c.walked = map[string]map[int64]ledger.IndexKey{}
 	}
 	if c.walked[e.Owner] == nil {
-		c.walked[e.Owner] = map[int64]ledger.Place{}
+		c.walked[e.Owner] = map[int64]ledger.IndexKey{}
 	}
-	c.walked[e.Owner][e.Number] = e.Place()
+	c.walked[e.Owner][e.Number] = e.IndexKey()
 	return err
 }
 

@@ -136,11 +136,10 @@ func TestCheckNewest_Listings(t *testing.T) {
 	}{
 		"all about it":           {ledger.Listing{Subject: "sale:2", Numbers: []int64{2}}, true},
 		"nothing about it":       {ledger.Listing{Subject: "sale:2"}, false},
-		"all of a type":          {ledger.Listing{Type: ledger.SaleRecorded, Before: 9, Numbers: []int64{1, 2, 3}}, true},
-		"not all of a type":      {ledger.Listing{Type: ledger.SaleRecorded, Before: 9, Numbers: []int64{1, 3}}, false},
-		"those before a number":  {ledger.Listing{Type: ledger.SaleRecorded, Before: 3, Numbers: []int64{1, 2}}, true},
-		"the newest":             {ledger.Listing{Type: ledger.SaleRecorded, Before: 9, Numbers: []int64{2, 3}, Cut: true}, true},
-		"the newest but for one": {ledger.Listing{Type: ledger.SaleRecorded, Before: 9, Numbers: []int64{2}, Cut: true}, false},
+		"all of a type":          {ledger.Listing{Type: ledger.SaleRecorded, Numbers: []int64{1, 2, 3}}, true},
+		"not all of a type":      {ledger.Listing{Type: ledger.SaleRecorded, Numbers: []int64{1, 3}}, false},
+		"the newest":             {ledger.Listing{Type: ledger.SaleRecorded, Numbers: []int64{2, 3}, Cut: true}, true},
+		"the newest but for one": {ledger.Listing{Type: ledger.SaleRecorded, Numbers: []int64{2}, Cut: true}, false},
 		"others":                 {ledger.Listing{Subject: "sale:9"}, true},
 	} {
 		for range 2 { // what was found whole is remembered

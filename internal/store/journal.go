@@ -271,17 +271,17 @@ func (db *DB) AccountsAdded(ctx context.Context, owner string, before int64, lim
 	})
 }
 
-// AccountsAdded is [DB.AccountsAdded] as the transaction sees it.
-func (tx *Tx) AccountsAdded(ctx context.Context, owner string, before int64, limit int) ([]ledger.Entry, error) {
+// AccountsAdded is [DB.AccountsAdded] of all accounts, as the transaction sees it.
+func (tx *Tx) AccountsAdded(ctx context.Context, owner string, limit int) ([]ledger.Entry, error) {
 	upTo, err := tx.listsUpTo(ctx, owner)
 	if err != nil {
 		return nil, err
 	}
 	entries, err := tx.signer.checkedEntries(func(scan func(*row)) error {
-		return tx.each(ctx, accountsAdded, []any{owner, before, limit}, scan)
+		return tx.each(ctx, accountsAdded, []any{owner, math.MaxInt64, limit}, scan)
 	})
 	if err == nil {
-		err = tx.reads.list(owner, journalListing{ledger.ListingOf(ledger.BankAccountAdded, before, entries, limit), upTo})
+		err = tx.reads.list(owner, journalListing{ledger.ListingOf(ledger.BankAccountAdded, entries, limit), upTo})
 	}
 	return entries, err
 }

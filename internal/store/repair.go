@@ -115,7 +115,7 @@ type repairer struct {
 	accounts map[bank.ID]bool
 	// followed are journals with entries behind their end that the service did not write there, and how many.
 	followed map[ledger.Head]int
-	// owners are all who may have a journal, and compared is how many entries were held against one of them.
+	// owners are all who may have a journal, and compared is how many entries were compared with one of them.
 	owners   []string
 	compared int
 }
@@ -319,7 +319,7 @@ func (r *repairer) lacks(ctx context.Context, e ledger.Entry) (owner string, err
 	return "", nil
 }
 
-// maxCompared bounds how often an entry is held against an owner in a repair: some seconds.
+// maxCompared bounds how often an entry is compared with an owner in a repair: some seconds.
 const maxCompared = 5_000_000
 
 // journal makes a row of totals what its journal leads to. rewritten says that a checkpoint has the journal otherwise, and

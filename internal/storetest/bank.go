@@ -237,7 +237,7 @@ func testHasVerifiedAccount(_ *testing.T, b *bench) {
 		}
 	}
 	b.update(func(tx *store.Tx) error {
-		entries, err := tx.AccountsAdded(b.ctx(), seller, math.MaxInt64, 2)
+		entries, err := tx.AccountsAdded(b.ctx(), seller, 2)
 		added(seller, entries, err, "bka_a2", "bka_a")
 		return nil
 	})

@@ -29,8 +29,14 @@ func TestRestore_OlderBackup_PaysOnce(t *testing.T) {
 		t.Skip("takes a while")
 	}
 	for name, whileSending := range map[string]bool{"InBetween": false, "WhileSending": true} {
-		t.Run(name+"OnSQLite", func(t *testing.T) { drillOnSQLite(t).run(t, whileSending) })
-		t.Run(name+"OnPostgreSQL", func(t *testing.T) { drillOnPostgres(t, 3).run(t, whileSending) })
+		t.Run(name+"OnSQLite", func(t *testing.T) {
+			t.Parallel() // most of a drill waits
+			drillOnSQLite(t).run(t, whileSending)
+		})
+		t.Run(name+"OnPostgreSQL", func(t *testing.T) {
+			t.Parallel()
+			drillOnPostgres(t, 3).run(t, whileSending)
+		})
 	}
 }
 
