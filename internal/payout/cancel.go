@@ -31,6 +31,10 @@ func (s *Service) Cancel(ctx context.Context, c Caller, id ID, key string) (Payo
 		if err != nil {
 			return Payout{}, false, ErrCancelUnclear.Because(err)
 		}
+		if wait := s.unseenSending(asked); wait > 0 && !wasFound {
+			return Payout{}, false, ErrCancelUnclear.WithMessage("This payout may have been sent just before the service was started again. "+
+				"If it was not, it can be cancelled from %s.", s.o.Now().Add(wait).In(s.o.Zone).Format("15:04:05")).After(wait)
+		}
 	} else if !errors.Is(err, ErrNotFound) { // that is answered below, where the key is checked first
 		return Payout{}, false, err
 	}

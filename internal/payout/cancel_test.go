@@ -302,6 +302,7 @@ func TestMatchTransfer_WaitingCancelledMeanwhile(t *testing.T) {
 	s.later(windowOver)
 	sent := s.wantState(payout.Submitted)
 	s.putBack(t, saved)
+	s.now = s.now.Add(lease + gracePeriod)
 	s.gateway.misplaced = true
 	s.gateway.whenFetched = func() {
 		if _, _, err := s.payouts.Cancel(t.Context(), payout.Caller{User: "usr_a"}, s.id, ""); err != nil {

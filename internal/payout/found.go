@@ -58,6 +58,16 @@ func (s *Service) mayHaveBeenSent(p Payout) bool {
 	return p.State == Waiting && (p.RequestedAt.Before(s.started) || !p.SentAt.IsZero())
 }
 
+// unseenSending is for how long yet an order of a waiting payout may turn up at the gateway of which the ledger knows nothing: a process
+// that ran before this one may have sent it just before it ended, and the entry of that may have been cut off since. The gateway does not
+// know an order while it is under way.
+func (s *Service) unseenSending(p Payout) time.Duration {
+	if p.State != Waiting || !p.RequestedAt.Add(s.o.CancelWindow).Before(s.started) {
+		return 0
+	}
+	return max(s.started.Add(s.o.Lease+s.o.GracePeriod).Sub(s.o.Now()), 0)
+}
+
 // findIfSent looks up a waiting payout that the gateway may have, before it is sent or its amount refunded. It returns true if the
 // gateway has it, also where the report was not applied because the row has changed since it was read. It fails with
 // [gateway.ErrNotConfigured] where the gateway that may have it can't be asked.

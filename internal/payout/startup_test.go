@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"bursar/internal/bank"
+	"bursar/internal/fault"
 	"bursar/internal/gateway"
 	"bursar/internal/ledger"
 	"bursar/internal/money"
@@ -251,6 +252,11 @@ func TestRestored_WaitingPayout_LookedUpFirst(t *testing.T) {
 	})
 	t.Run("cancel what was never sent", func(t *testing.T) {
 		s := restored(t, lostRequests)
+		if _, _, err := s.payouts.Cancel(t.Context(), caller, s.id, ""); !errors.Is(err, payout.ErrCancelUnclear) || fault.From(err).RetryAfter != lease+gracePeriod {
+			t.Errorf("cancelled while what was sent before the start may be under way: %v", err)
+		}
+		s.wantState(payout.Waiting)
+		s.now = s.now.Add(lease + gracePeriod)
 		if _, _, err := s.payouts.Cancel(t.Context(), caller, s.id, ""); err != nil {
 			t.Fatal(err)
 		}
@@ -259,6 +265,36 @@ func TestRestored_WaitingPayout_LookedUpFirst(t *testing.T) {
 		if s.gateway.sent != 1 {
 			t.Errorf("it was sent %d times, and only in a time that is no more", s.gateway.sent)
 		}
+	})
+	t.Run("cancel what arrives late", func(t *testing.T) {
+		s := restored(t, lostRequests)
+		if _, _, err := s.payouts.Cancel(t.Context(), caller, s.id, ""); !errors.Is(err, payout.ErrCancelUnclear) {
+			t.Errorf("cancelled while what was sent before the start may be under way: %v", err)
+		}
+		s.put(s.made(gateway.InProgress))
+		s.now = s.now.Add(lease + gracePeriod)
+		if _, _, err := s.payouts.Cancel(t.Context(), caller, s.id, ""); !errors.Is(err, payout.ErrNotCancellable) {
+			t.Errorf("cancelled what was sent: %v", err)
+		}
+		s.wantAvailable(afterReserve)
+	})
+	t.Run("cancel what nobody could send yet", func(t *testing.T) {
+		s := newStory(t)
+		s.putBack(t, s.save())
+		s.reconcileStartup()
+		if _, _, err := s.payouts.Cancel(t.Context(), caller, s.id, ""); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Run("refused for its account", func(t *testing.T) {
+		s := restored(t, lostRequests)
+		s.gateway.mood = shunning
+		s.later(time.Minute)
+		s.wantState(payout.Waiting)
+		s.wantAvailable(afterReserve)
+		s.later(lease + gracePeriod)
+		s.wantState(payout.Failed)
+		s.wantAvailable(opening)
 	})
 }
 
@@ -531,7 +567,7 @@ func TestRestored_SpentMoney_NotPaidAgain(t *testing.T) {
 		s := restored(t)
 		s.reconcileStartup()
 		s.wantAvailable(-100_000)
-		s.later(time.Minute)
+		s.later(lease + gracePeriod) // before, it may have been sent and not have arrived
 		if p := s.wantState(payout.Failed); p.ReasonCode != "possible_duplicate" || p.Reason == "" {
 			t.Errorf("reason %q: %q", p.ReasonCode, p.Reason)
 		}
@@ -597,6 +633,7 @@ func TestRestored_SpentMoney_NotPaidAgain(t *testing.T) {
 		if got := s.stateOf(hasty.ID); got != payout.Failed {
 			t.Errorf("the hasty payout is %s, want it failed", got)
 		}
+		s.later(lease + gracePeriod)
 		s.wantAvailable(0)
 		if s.gateway.sent != 1 {
 			t.Errorf("%d orders were sent, want the lost one alone", s.gateway.sent)
@@ -640,7 +677,7 @@ func TestRestored_WaitingIsSentDownToZero(t *testing.T) {
 		if p := s.wantState(payout.Waiting); p.ReasonCode != want.marked {
 			t.Errorf("with %d available, what waits is marked %q, want %q", opening-100_000-lost, p.ReasonCode, want.marked)
 		}
-		s.later(time.Minute)
+		s.later(lease + gracePeriod)
 		s.wantState(want.state)
 	}
 }

@@ -210,6 +210,10 @@ func (s *Service) failWaiting(ctx context.Context, seen Payout, why *fault.Error
 		if p.State != Waiting || !p.SentAt.Equal(seen.SentAt) {
 			return errLeave
 		}
+		if wait := s.unseenSending(*p); wait > 0 {
+			s.backToWaiting(p, wait)
+			return nil
+		}
 		p.ReasonCode, p.Reason = why.Code, why.Message
 		s.finish(p, Failed)
 		return nil
@@ -241,6 +245,8 @@ func (s *Service) endIfBalanceNegative(ctx context.Context, seen Payout) (bool, 
 		switch {
 		case !stopped:
 			p.ReasonCode = ""
+		case s.unseenSending(*p) > 0:
+			s.backToWaiting(p, s.unseenSending(*p))
 		case p.State == Waiting:
 			p.Reason = "This money had been paid to you already; our records were behind. Request it again when your balance allows."
 			s.finish(p, Failed)
