@@ -69,7 +69,7 @@ func (s *Service) mayRequest(ctx context.Context, tx RequestTx, seller string, n
 
 // stopBlockers lists why no payout of the seller may be requested, whatever the account and the amount.
 func (s *Service) stopBlockers(ctx context.Context, from stopsReader, seller string, now time.Time) (ledger.Balance, []Blocker, error) {
-	balance, stops, err := stopsOf(ctx, from, seller)
+	balance, stops, err := s.stopsOf(ctx, from, seller)
 	if err != nil && !errors.Is(err, errPauseUnclear) {
 		return balance, nil, err
 	}

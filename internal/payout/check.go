@@ -119,7 +119,7 @@ func isTampered(err error) bool { return errors.Is(err, ledger.ErrTampered) }
 //   - errLeave if the payout was marked with codePossibleDuplicate since endIfBalanceNegative looked at it,
 //   - [bank.ErrNotAccepted] if the bank account was rejected since the gateway was told of it,
 //   - [ledger.ErrTampered] if the service did not write the payout, or the end of its seller's journal, as they are.
-func checkToSend(ctx context.Context, tx ChangeTx, p Payout) (why string, err error) {
+func (s *Service) checkToSend(ctx context.Context, tx ChangeTx, p Payout) (why string, err error) {
 	if p.ReasonCode == codePossibleDuplicate {
 		return "", errLeave
 	}
@@ -129,7 +129,7 @@ func checkToSend(ctx context.Context, tx ChangeTx, p Payout) (why string, err er
 	if err := checkAccount(ctx, tx, p); err != nil {
 		return "", err
 	}
-	return whyStopped(ctx, tx, p.Seller)
+	return s.whyStopped(ctx, tx, p.Seller)
 }
 
 // checkAccount fails with [bank.ErrNotAccepted] unless the seller's journal says that the payout's bank account is verified. The account's

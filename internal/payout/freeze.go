@@ -96,7 +96,7 @@ func (s *Service) PauseState(ctx context.Context) (PauseState, error) {
 // WhyStopped says, for the seller, why no payout of theirs may be requested or sent now; "" if they may. A hold after a change
 // of the account is another matter.
 func (s *Service) WhyStopped(ctx context.Context, seller string) (string, error) {
-	why, err := whyStopped(ctx, s.o.Store, seller)
+	why, err := s.whyStopped(ctx, s.o.Store, seller)
 	if errors.Is(err, errPauseUnclear) { // nothing is sent either
 		return whyPaused, nil
 	}

@@ -11,22 +11,22 @@ import (
 	"bursar/internal/ledger"
 )
 
-const tamperedSeller = "the records of its seller were changed outside the service; repair them, and start again"
+const tamperedSeller = "the records of its seller were changed outside the service; repair them; it is tried again each minute"
 
 // importTransfer recreates a payout that the database lost and the gateway has made. The money has left, so
 // it is reserved even if that makes the balance negative; later sales make up for it. But then the seller's unsent payouts may
 // pay the same money again, so they are marked.
-// It reports whether it did; a transfer that can't be imported is recorded as unmatched.
+// It reports whether it did; a transfer that can't be imported is recorded as unmatched, and stops its seller's payouts.
 func (s *Service) importTransfer(ctx context.Context, g gateway.Gateway, id ID, t gateway.Transfer) (imported bool, err error) {
 	waiting, why, err := s.remake(ctx, g, id, t)
 	if isTampered(err) {
-		return false, s.recordUnmatched(ctx, g.Name(), t, tamperedSeller)
+		return false, s.keepLost(ctx, g, id, t, tamperedSeller)
 	}
 	if err != nil {
 		return false, err
 	}
 	if why != "" {
-		return false, s.recordUnmatched(ctx, g.Name(), t, why)
+		return false, s.keepLost(ctx, g, id, t, why)
 	}
 	found := waiting
 	err = s.o.Store.InTx(ctx, func(tx Tx) (err error) {
@@ -58,7 +58,7 @@ func (s *Service) importTransfer(ctx context.Context, g gateway.Gateway, id ID, 
 		return s.markUnsent(ctx, tx, waiting.Seller, now)
 	})
 	if isTampered(err) { // no money of this seller moves, and the others go on
-		return false, s.recordUnmatched(ctx, g.Name(), t, tamperedSeller)
+		return false, s.keepLost(ctx, g, id, t, tamperedSeller)
 	}
 	if err != nil || !imported {
 		return false, err

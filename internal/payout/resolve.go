@@ -74,7 +74,7 @@ func (s *Service) resend(ctx context.Context, g gateway.Gateway, seen Payout) er
 		if p.State != Unknown || p.Tries != seen.Tries || p.Gateway != g.Name() || !mayResend(g, *p, s.o.Now()) {
 			return errLeave
 		}
-		why, err := checkToSend(ctx, tx, *p)
+		why, err := s.checkToSend(ctx, tx, *p)
 		isStopped = why != "" || errors.Is(err, bank.ErrNotAccepted)
 		if isStopped {
 			return errLeave

@@ -716,7 +716,9 @@ func TestImport_PossiblySentGoesToReviewWithoutFunds(t *testing.T) {
 	s.wantViolated()
 }
 
-func TestStartup_UnmatchedTransferIsRecordedAndSendingGoesOn(t *testing.T) {
+// TestStartup_Unmatched_StopsTheSellerItNames lists transfers that can't be taken in. Most name a seller, who gets no other payout until an admin
+// has resolved them. The others' payouts go on.
+func TestStartup_Unmatched_StopsTheSellerItNames(t *testing.T) {
 	s := newStory(t)
 	saved := s.save()
 	s.join(t, "usr_new")
@@ -747,9 +749,67 @@ func TestStartup_UnmatchedTransferIsRecordedAndSendingGoesOn(t *testing.T) {
 	}
 	s.wantViolated("unmatched-transfers-are-resolved")
 	s.later(time.Second)
+	if p := s.wantState(payout.Waiting); !p.IsStopped() {
+		t.Errorf("it waits because %q", p.Reason)
+	}
+	other := s.request("usr_b", 60_000)
+	s.later(windowOver)
+	if state := s.stateOf(other.ID); state != payout.Submitted {
+		t.Errorf("another seller's payout is %s", state)
+	}
+	s.wantOnHold("usr_a")
+
+	s.place.ByHand(t, `UPDATE unmatched_transfers SET resolved = 1`)
+	s.later(time.Hour)
+	s.wantState(payout.Waiting)
+	s.place.ByHand(t, `UPDATE unmatched_transfers SET resolved = 0`)
+	list, err := s.payouts.UnmatchedTransfers(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, u := range list {
+		if err := s.payouts.ResolveUnmatchedTransfer(t.Context(), ada, u.ID()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.reconcileStartup() // it lists them once more, and they are resolved
+	s.later(time.Hour)
 	s.wantState(payout.Submitted)
-	if s.gateway.sent != sent+1 {
-		t.Errorf("%d orders were sent, want one more than %d", s.gateway.sent, sent)
+	if s.gateway.sent != sent+2 {
+		t.Errorf("%d orders were sent, want two more than %d", s.gateway.sent, sent)
+	}
+}
+
+// TestStartup_SellerChangedForTheStart_NotPaidAgain changes what a lost payout needs while it is to be imported, and puts it back. It is
+// imported then, before its money is withdrawn once more.
+func TestStartup_SellerChangedForTheStart_NotPaidAgain(t *testing.T) {
+	for name, change := range map[string][2]string{
+		"balance":       {`UPDATE journals SET available = available + 1 WHERE owner = 'usr_b'`, `UPDATE journals SET available = available - 1 WHERE owner = 'usr_b'`},
+		"another owner": {`UPDATE journals SET owner = 'usr_z' WHERE owner = 'usr_b'`, `UPDATE journals SET owner = 'usr_b' WHERE owner = 'usr_z'`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStory(t)
+			before, err := s.db.Balance(t.Context(), "usr_b")
+			if err != nil {
+				t.Fatal(err)
+			}
+			saved := s.save()
+			lost := s.request("usr_b", 60_000)
+			s.later(windowOver)
+			s.putBack(t, saved)
+			s.place.ByHand(t, change[0])
+			s.reconcileStartup()
+			s.place.ByHand(t, change[1])
+			s.wantOnHold("usr_b")
+			s.later(time.Minute)
+			if state := s.stateOf(lost.ID); state != payout.Submitted {
+				t.Errorf("the lost payout is %s", state)
+			}
+			if after, err := s.db.Balance(t.Context(), "usr_b"); err != nil || after.Available != before.Available-60_000 {
+				t.Errorf("%d are available, %v; want %d", after.Available, err, before.Available-60_000)
+			}
+			s.request("usr_b", 60_000) // of what is left
+		})
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 // LeaseDue leases up to limit payouts whose next step is due. The lease of a worker that dies expires, and another
 // worker takes the step. Nothing is due before [Service.ReconcileStartup] has succeeded.
 func (s *Service) LeaseDue(ctx context.Context, limit int) ([]ID, error) {
+	s.retryLost(ctx)
 	if !s.StartupReconciled() {
 		return nil, nil
 	}

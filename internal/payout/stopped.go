@@ -13,6 +13,7 @@ import (
 const (
 	whyFrozen = "Our team has frozen the payouts of this account. Contact support to learn more."
 	whyPaused = "Payouts are paused for all sellers at the moment."
+	whyLost   = "Payouts of this account wait while our team reviews an earlier one."
 )
 
 const (
@@ -33,12 +34,15 @@ type stopsReader interface {
 
 // stopsOf lists what stops a seller's payouts. It fails with errPauseUnclear if the record of the pause was changed; what it
 // lists holds all the same.
-func stopsOf(ctx context.Context, from stopsReader, seller string) (balance ledger.Balance, stops []stop, err error) {
+func (s *Service) stopsOf(ctx context.Context, from stopsReader, seller string) (balance ledger.Balance, stops []stop, err error) {
 	if balance, err = from.Balance(ctx, seller); err != nil {
 		return balance, nil, err
 	}
 	if balance.Frozen {
 		stops = append(stops, stop{BlockedFrozen, whyFrozen})
+	}
+	if s.hasLost(seller) {
+		stops = append(stops, stop{BlockedFrozen, whyLost})
 	}
 	paused, err := from.PayoutsPaused(ctx)
 	if isTampered(err) {
@@ -55,8 +59,8 @@ func stopsOf(ctx context.Context, from stopsReader, seller string) (balance ledg
 var errPauseUnclear = errors.New("the record of whether payouts are paused was tampered with")
 
 // whyStopped is [Service.WhyStopped], as a transaction sees it.
-func whyStopped(ctx context.Context, from stopsReader, seller string) (string, error) {
-	_, stops, err := stopsOf(ctx, from, seller)
+func (s *Service) whyStopped(ctx context.Context, from stopsReader, seller string) (string, error) {
+	_, stops, err := s.stopsOf(ctx, from, seller)
 	if len(stops) > 0 {
 		return stops[0].why, nil
 	}
@@ -70,7 +74,7 @@ func (s *Service) leaveStopped(ctx context.Context, seen Payout) (bool, error) {
 		return false, nil
 	}
 	return s.changeIn(ctx, ledger.Scope{Payout: string(seen.ID), ReadsPause: true}, ledger.ActorSystem, func(tx ChangeTx, p *Payout) error {
-		why, err := whyStopped(ctx, tx, p.Seller)
+		why, err := s.whyStopped(ctx, tx, p.Seller)
 		if err != nil {
 			return err
 		}

@@ -97,7 +97,7 @@ func (s *Service) startSubmitting(ctx context.Context, seen Payout, body string)
 		if p.State != Waiting || !p.SentAt.Equal(seen.SentAt) {
 			return errLeave
 		}
-		why, err := checkToSend(ctx, tx, *p)
+		why, err := s.checkToSend(ctx, tx, *p)
 		if err != nil {
 			return err
 		}

@@ -139,6 +139,7 @@ func (m *market) wasAsked(on *instance, p payout.Payout) {
 		m.assert(answersAreTrue, p.Amount == a.amount && p.Notes == a.notes, p.Seller, "%d with notes %q were asked for, and recorded were %d with %q", a.amount, a.notes, p.Amount, p.Notes)
 	}
 	m.assert(stopsKept, !m.model.stopped(p.Seller), p.Seller, "%s asked for %s, and payouts are stopped", p.Seller, p.ID)
+	m.assert(stopsKept, !m.waitsFor(on, p.Seller), p.Seller, "%s asked for %s, and the gateway has paid them what the ledger does not know", p.Seller, p.ID)
 	m.assert(ownGateway, p.Gateway == on.gateways[0].name, string(p.ID), "payout %s is asked for at gateway %s, and new ones go to %s", p.ID, p.Gateway, on.gateways[0].name)
 	m.checkProof(a, p)
 	m.checkRoute(p)
@@ -178,7 +179,7 @@ func (m *market) wasMoved(on *instance, from payout.State, p payout.Payout, at t
 	m.checkLie(w, p)
 	m.assert(referencesKept, keeps(w.last.GatewayID, p.GatewayID) && (w.last.UTR == "" || p.UTR != ""), string(p.ID),
 		"payout %s was %q at the gateway and %q at the bank, and is %q and %q now", p.ID, w.last.GatewayID, w.last.UTR, p.GatewayID, p.UTR)
-	m.checkSending(w, p, at)
+	m.checkSending(on, w, p, at)
 	m.checkAsked(w, p)
 	m.checkTimes(on, w, p)
 	m.checkShown(w, p)
@@ -229,7 +230,7 @@ func (m *market) wasMoved(on *instance, from payout.State, p payout.Payout, at t
 }
 
 // checkSending compares what is written of a payout's sending with what was, and notes who may send it from here on.
-func (m *market) checkSending(w *withdrawal, p payout.Payout, at time.Time) {
+func (m *market) checkSending(on *instance, w *withdrawal, p payout.Payout, at time.Time) {
 	before, now := stored(w.last.SentAt), stored(p.SentAt)
 	switch {
 	case w.state == payout.Waiting && p.State == payout.Submitting:
@@ -245,6 +246,7 @@ func (m *market) checkSending(w *withdrawal, p payout.Payout, at time.Time) {
 	case (p.State == payout.Submitting || p.State == payout.Unknown) && microsOf(p.DueAt) != w.due && (p.DueAt.Sub(at)-lease).Abs() < time.Second:
 		m.current.claimed, m.current.sent = string(p.ID), ""
 		m.assert(stopsKept, !m.model.stopped(w.seller), string(p.ID), "payout %s, which was %s, is being sent, and payouts are stopped", p.ID, w.state)
+		m.assert(stopsKept, !m.waitsFor(on, w.seller), string(p.ID), "payout %s, which was %s, is being sent, and the gateway has paid its seller what the ledger does not know", p.ID, w.state)
 		m.assert(nothingSpins, w.state != payout.Unknown || p.Tries > w.last.Tries, string(p.ID), "payout %s is sent again, and is not counted: try %d after %d", p.ID, p.Tries, w.last.Tries)
 		w.resends += btoi(w.state == payout.Unknown)
 	case p.State == payout.Waiting && (w.state == payout.Submitting || p.Tries != w.last.Tries): // it was postponed

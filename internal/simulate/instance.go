@@ -53,6 +53,8 @@ type instance struct {
 	// ready says that it has asked the gateways what they know, and asked which have answered to the end.
 	ready bool
 	asked map[port.Name]bool
+	// lost are the transfers that it was the first to list as unmatched.
+	lost []*unmatchable
 	// page is where the last page of a list of the gateway's began, and read where the next one does; troubled says
 	// that something has gone wrong since.
 	page, read int

@@ -477,7 +477,7 @@ var bugs = []planted{
 	}},
 	{"a payout is sent as its row has it", []edit{
 		{inPayout, "entries, err := check(ctx, s.o.Store, p)\n", "entries, err := []ledger.Entry{{}}, error(nil)\n"},
-		{inPayout, "why, err := checkToSend(ctx, tx, *p)\n\t\tif err != nil {\n\t\t\treturn err\n\t\t}\n\t\tif p.IsTampered()", "why, err := whyStopped(ctx, tx, p.Seller)\n\t\tif err != nil {\n\t\t\treturn err\n\t\t}\n\t\tif p.IsTampered()"},
+		{inPayout, "why, err := s.checkToSend(ctx, tx, *p)\n\t\tif err != nil {\n\t\t\treturn err\n\t\t}\n\t\tif p.IsTampered()", "why, err := s.whyStopped(ctx, tx, p.Seller)\n\t\tif err != nil {\n\t\t\treturn err\n\t\t}\n\t\tif p.IsTampered()"},
 		{inPayout, "if err != nil && (!isTampered(err) || !movement.IsZero() || from != p.State) {", "if err != nil && !isTampered(err) {"},
 	}},
 	{"a payout is sent though entries are missing", []edit{

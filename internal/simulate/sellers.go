@@ -306,7 +306,7 @@ func (m *market) ask(on *instance, a *ask, r payout.Request) error {
 	case errors.Is(err, auth.ErrToken):
 		m.checkEnded(on, a)
 	case errors.Is(err, payout.ErrOnHold) && f.Details["until"] == "":
-		m.assert(refusalsAreTrue, m.wereStopped(a.seller), a.seller, "%s got the answer %s, and payouts are not stopped", a.seller, f.Message)
+		m.assert(refusalsAreTrue, m.wereStopped(a.seller) || m.mayWait(a.seller), a.seller, "%s got the answer %s, and payouts are not stopped", a.seller, f.Message)
 		m.assert(oneAnswerPerKey, a.made == "" && a.refused == "", a.seller, "a request that made %q and was refused with %q is refused with %q now", a.made, a.refused, f.Message)
 	case errors.Is(err, payout.ErrOnHold):
 		until := m.model.sellers[a.seller].holdUntil

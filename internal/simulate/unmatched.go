@@ -24,6 +24,7 @@ type unmatchable struct {
 	at        *gateway
 	id        string // the gateway's
 	reference string
+	seller    string // whom it names; "" for nobody
 	amount    money.Amount
 	madeAt    time.Duration
 	// inDollars says that the gateway calls it one in another currency.
@@ -36,7 +37,26 @@ func (f *unmatchable) listedAs() string { return unmatchedID(f.at.name, f.id) }
 func unmatchedID(at port.Name, gatewayID string) string { return string(at) + ":" + gatewayID }
 
 // unmatched is a transfer that is listed as matching no payout, until an admin has resolved it.
-type unmatched struct{ resolved bool }
+type unmatched struct {
+	resolved   bool
+	resolvedAt time.Duration
+}
+
+// waitsFor reports whether a seller's payouts have to wait for a transfer that an instance has listed, that names them and that nobody has resolved.
+func (m *market) waitsFor(on *instance, seller string) bool {
+	return slices.ContainsFunc(on.lost, func(f *unmatchable) bool {
+		u := m.model.unmatched[f.listedAs()]
+		return f.seller == seller && u != nil && !u.resolved
+	})
+}
+
+// mayWait reports whether a seller's payouts may wait for such a transfer: it is asked again each minute whether it is resolved, and the database may not answer.
+func (m *market) mayWait(seller string) bool {
+	return slices.ContainsFunc(m.gateways.unmatchable, func(f *unmatchable) bool {
+		u := m.model.unmatched[f.listedAs()]
+		return f.seller == seller && u != nil && (!u.resolved || m.now-u.resolvedAt < 10*time.Minute)
+	})
+}
 
 // openUnmatched counts the unmatched transfers that nobody has resolved.
 func (o *model) openUnmatched() (n int) {
@@ -115,6 +135,9 @@ func (m *market) makeUnmatchable() bool {
 		return false
 	}
 	f.id = made.ID
+	if hasNotes {
+		f.seller = o.Seller
+	}
 	m.gateways.unmatchable = append(m.gateways.unmatchable, f)
 	g.madeAt[f.id] = m.now
 	m.note(f.reference, o.Seller, "the gateway makes a transfer that is no payout's:")
@@ -194,7 +217,7 @@ func (m *market) checkUnmatched(list []payout.UnmatchedTransfer) {
 }
 
 // wasListed notes that a transfer was listed as unmatched.
-func (m *market) wasListed(u payout.UnmatchedTransfer) {
+func (m *market) wasListed(on *instance, u payout.UnmatchedTransfer) {
 	id := u.ID()
 	at := slices.IndexFunc(m.gateways.unmatchable, func(f *unmatchable) bool { return f.listedAs() == id })
 	if !m.assert(unmatchedListed, at >= 0, u.Transfer.Reference, "transfer %s is listed as unmatched, because %s, and a payout can be made of it", id, u.Why) {
@@ -205,6 +228,7 @@ func (m *market) wasListed(u payout.UnmatchedTransfer) {
 	known := m.model.unmatched[id]
 	m.assert(unmatchedListed, known == nil, f.reference, "unmatched transfer %s is listed again: %+v", id, known)
 	m.model.unmatched[id] = &unmatched{}
+	on.lost = append(on.lost, f)
 	m.tally.unmatched++
 	m.print("%s %s unmatched\n", id, f.reference)
 	m.note(f.reference, u.Transfer.Order.Seller, "listed as unmatched, because "+u.Why+":")
@@ -238,7 +262,7 @@ func (m *market) wasResolved(at port.Name, gatewayID string) {
 	id := unmatchedID(at, gatewayID)
 	known := m.model.unmatched[id]
 	if m.assert(unmatchedListed, known != nil && !known.resolved && m.current.name == admin, "", "unmatched transfer %s is resolved, and was %+v", id, known) {
-		known.resolved = true
+		known.resolved, known.resolvedAt = true, m.now
 	}
 	m.print("%s resolved\n", id)
 }

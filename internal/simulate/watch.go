@@ -320,7 +320,7 @@ func (t payoutTx) RecordUnmatchedTransfer(ctx context.Context, u payout.Unmatche
 	}
 	isNew, err := t.Tx.RecordUnmatchedTransfer(ctx, u)
 	if isNew {
-		t.seen.note(func() { t.seen.m.wasListed(u) })
+		t.seen.note(func() { t.seen.m.wasListed(t.seen.on, u) })
 	}
 	return isNew, err
 }

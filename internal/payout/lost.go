@@ -1,0 +1,151 @@
+package payout
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"bursar/internal/decision"
+	"bursar/internal/gateway"
+	"bursar/internal/ledger"
+)
+
+// lostTransfers are transfers of sellers that a gateway listed and that the ledger could not take in. Their money has left, and the
+// balances do not say so: such a seller requests no payout, and none is sent, until the transfer is taken in or an admin has resolved it.
+// They are kept in memory, where who can write to the database can't reach them.
+type lostTransfers struct {
+	sync.Mutex
+	of      map[string][]lostTransfer // by seller
+	count   int
+	triedAt time.Time
+}
+
+type lostTransfer struct {
+	g        gateway.Gateway
+	id       ID
+	transfer gateway.Transfer
+}
+
+// maxLost bounds the lost transfers that are kept. With more of them a start does not end, and nothing is sent.
+const maxLost = 10_000
+
+// lostWait is the wait between attempts to take in what was lost: a row may have been repaired.
+const lostWait = time.Minute
+
+// keepLost stops the payouts of the seller of a transfer that could not be taken in, and records it as unmatched.
+func (s *Service) keepLost(ctx context.Context, g gateway.Gateway, id ID, t gateway.Transfer, why string) error {
+	lost := lostTransfer{g, id, t}
+	isResolved, err := s.isResolved(ctx, lost)
+	if err == nil && !isResolved && t.Order.Seller != "" {
+		err = s.lost.add(lost)
+	}
+	if err != nil {
+		return err
+	}
+	return s.recordUnmatched(ctx, g.Name(), t, why)
+}
+
+func (l *lostTransfers) add(lost lostTransfer) error {
+	l.Lock()
+	defer l.Unlock()
+	seller := lost.transfer.Order.Seller
+	if slices.ContainsFunc(l.of[seller], lost.isSame) {
+		return nil
+	}
+	if l.count >= maxLost {
+		return fmt.Errorf("more than %d transfers can't be taken in", maxLost)
+	}
+	if l.of == nil {
+		l.of = map[string][]lostTransfer{}
+	}
+	l.of[seller] = append(l.of[seller], lost)
+	l.count++
+	return nil
+}
+
+func (l *lostTransfers) remove(lost lostTransfer) {
+	l.Lock()
+	defer l.Unlock()
+	seller := lost.transfer.Order.Seller
+	before := len(l.of[seller])
+	l.of[seller] = slices.DeleteFunc(l.of[seller], lost.isSame)
+	l.count -= before - len(l.of[seller])
+	if len(l.of[seller]) == 0 {
+		delete(l.of, seller)
+	}
+}
+
+// due lists all of them once a minute, and none in between.
+func (l *lostTransfers) due(now time.Time) (all []lostTransfer) {
+	l.Lock()
+	defer l.Unlock()
+	if l.count == 0 || now.Sub(l.triedAt) < lostWait {
+		return nil
+	}
+	l.triedAt = now
+	for _, seller := range slices.Sorted(maps.Keys(l.of)) {
+		all = append(all, l.of[seller]...)
+	}
+	return all
+}
+
+func (l lostTransfer) isSame(o lostTransfer) bool {
+	return l.id == o.id && l.g.Name() == o.g.Name() && l.transfer.GatewayID == o.transfer.GatewayID
+}
+
+// hasLost reports whether a lost transfer stops a seller's payouts.
+func (s *Service) hasLost(seller string) bool {
+	s.lost.Lock()
+	defer s.lost.Unlock()
+	return len(s.lost.of[seller]) > 0
+}
+
+// retryLost tries once more to take in what was lost, now and then, and forgets what was, or what an admin has resolved.
+func (s *Service) retryLost(ctx context.Context) {
+	for _, lost := range s.lost.due(s.o.Now()) {
+		isEnded, err := s.isResolved(ctx, lost)
+		if err == nil && !isEnded {
+			isEnded, err = s.takeInLost(ctx, lost)
+		}
+		if err != nil {
+			s.o.Logger.WarnContext(ctx, "payout not taken in from the gateway", slog.String("payout_id", string(lost.id)), slog.Any("error", err))
+		} else if isEnded {
+			s.lost.remove(lost)
+		}
+	}
+}
+
+// takeInLost reports whether the ledger has a lost transfer now.
+func (s *Service) takeInLost(ctx context.Context, lost lostTransfer) (bool, error) {
+	if err := s.reconcileUnknown(ctx, lost.g, lost.id, map[ID]Payout{}, lost.transfer); err != nil {
+		return false, err
+	}
+	entries, err := s.o.Store.EntriesAbout(ctx, lost.transfer.Order.Seller, string(lost.id))
+	if isTampered(err) {
+		return false, nil
+	}
+	return len(entries) > 0, err
+}
+
+// isResolved reports whether an admin has resolved an unmatched transfer. That is asked of the journal: the row may have been changed by hand.
+func (s *Service) isResolved(ctx context.Context, lost lostTransfer) (bool, error) {
+	unmatched := UnmatchedTransfer{Gateway: lost.g.Name(), Transfer: lost.transfer}
+	entries, err := s.o.Store.EntriesAbout(ctx, decision.Platform, unmatched.ID())
+	if isTampered(err) {
+		return false, nil
+	}
+	return slices.ContainsFunc(entries, isResolveDecision), err
+}
+
+// isResolveDecision reports whether an entry is an admin's decision that an unmatched transfer is resolved.
+func isResolveDecision(e ledger.Entry) bool {
+	var made struct {
+		Action decision.Action `json:"action"`
+	}
+	return e.Type == ledger.AdminDecided && json.Unmarshal([]byte(e.Data), &made) == nil && made.Action == decision.ResolveUnmatchedTransfer
+}
