@@ -118,6 +118,86 @@ func TestRequireProof_OnceAndWithACode(t *testing.T) {
 	wantErr(t, err, auth.ErrStepUp)
 }
 
+// TestAddFactor_SessionChangedByHand_NothingAdded makes an old session look like a fresh one.
+func TestAddFactor_SessionChangedByHand_NothingAdded(t *testing.T) {
+	for name, change := range map[string]string{
+		"when they signed in": `UPDATE sessions SET authenticated_at = authenticated_at + 900000000`,
+		"how they signed in":  `UPDATE sessions SET methods = 'passkey'`,
+		"until when at most":  `UPDATE sessions SET cap_at = cap_at + 900000000`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newFixtureAt(t, storetest.NewPlace(t))
+			p := w.principal(w.register())
+			w.clock.advance(15 * time.Minute)
+			w.place.ByHand(t, change)
+			_, err := w.AddFactor(t.Context(), p, "")
+			wantErr(t, err, auth.ErrTampered)
+		})
+	}
+}
+
+// TestFactor_FailureIsNotSwallowed fails each statement of adding a second factor and of signing in with it. The database's failure is not called
+// the user's mistake.
+func TestFactor_FailureIsNotSwallowed(t *testing.T) {
+	t.Parallel()
+	for name, begin := range map[string]func(w *fixture, p auth.Principal) func() error{
+		"confirm": func(w *fixture, p auth.Principal) func() error {
+			f, err := w.AddFactor(t.Context(), p, "")
+			wantErr(t, err, nil)
+			code, err := totp.GenerateCode(f.Secret, w.clock.Now())
+			wantErr(t, err, nil)
+			return func() error {
+				_, err := w.ConfirmFactor(t.Context(), p, f.ID, code, home)
+				return err
+			}
+		},
+		"sign in": func(w *fixture, p auth.Principal) func() error {
+			_, _, code := w.enrol(p)
+			_, err := w.login(email, password, home)
+			challenge, c := w.challengeOf(err), code()
+			return func() error {
+				_, err := w.LoginFactor(t.Context(), auth.SecondStep{Challenge: challenge, SecondProof: auth.SecondProof{Code: c}, Device: home})
+				return err
+			}
+		},
+		"step up": func(w *fixture, p auth.Principal) func() error {
+			_, _, code := w.enrol(p)
+			c := code()
+			return func() error {
+				_, _, err := w.StepUp(t.Context(), p, auth.StepUp{Action: auth.ActionAddFactor, SecondProof: auth.SecondProof{Code: c}, Device: home})
+				return err
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			storetest.EachFailure(t, func(t *testing.T, place storetest.Place) storetest.Story {
+				t.Helper()
+				w := newFixtureAt(t, place)
+				p := w.principal(w.register())
+				act := begin(w, p)
+				return storetest.Story{
+					Act: func() error {
+						err := act()
+						if refusal := fault.From(err); refusal != nil && refusal.Kind != fault.Unavailable {
+							t.Errorf("a failure of the database is %v", err)
+						}
+						return err
+					},
+					State: func() string {
+						factors, codes, err := w.Factors(t.Context(), p)
+						sessions, sessionsErr := w.Sessions(t.Context(), p)
+						if err := errors.Join(err, sessionsErr); err != nil {
+							t.Fatal(err)
+						}
+						return fmt.Sprint(len(factors), codes, len(sessions))
+					},
+				}
+			})
+		})
+	}
+}
+
 // TestAddFactor_NotByAStolenSession has a thief with an old session add a way in that would stay.
 func TestAddFactor_NotByAStolenSession(t *testing.T) {
 	w := newFixture(t)

@@ -214,4 +214,7 @@ var takeoverBugs = []planted{
 	{"an order that never left counts as sent", []edit{
 		{inPayout, "s.backToWaiting(p, 0)\n\t\tp.SentAt = seen.SentAt", "s.backToWaiting(p, 0)"},
 	}},
+	{"what could not be taken in at a start stops nobody", []edit{
+		{inPayout, "if s.hasLost(seller) {", "if s.hasLost(seller) && seller == \"\" {"},
+	}},
 }

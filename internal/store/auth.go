@@ -322,13 +322,18 @@ func advanceSessionArgs(session string, counter int64, now, expiresAt time.Time,
 	}
 }
 
-// Session finds a session, if it is there. The lock is for the same reason as that of [Tx.Idempotency].
+// Session finds a session, if it is there. It fails with [auth.ErrTampered] if the service did not write who signed in, when or how. The
+// lock is for the same reason as that of [Tx.Idempotency].
 func (tx *Tx) Session(ctx context.Context, id string) (auth.Session, bool, error) {
 	s := auth.Session{ID: id}
-	ok, err := tx.one(ctx, `SELECT user_id, created_at, authenticated_at, expires_at, cap_at, counter, refreshes, ended_at, end_reason
+	var methods, mac string
+	ok, err := tx.one(ctx, `SELECT user_id, methods, mac, created_at, authenticated_at, expires_at, cap_at, counter, refreshes, ended_at, end_reason
 		FROM sessions WHERE id = $1`+tx.dialect.forUpdate("sessions"), []any{id},
-		&s.UserID, instant{&s.CreatedAt}, instant{&s.AuthenticatedAt}, instant{&s.ExpiresAt}, instant{&s.CapAt}, &s.Counter, refreshInstants{&s.Refreshes},
+		&s.UserID, &methods, &mac, instant{&s.CreatedAt}, instant{&s.AuthenticatedAt}, instant{&s.ExpiresAt}, instant{&s.CapAt}, &s.Counter, refreshInstants{&s.Refreshes},
 		instant{&s.EndedAt}, &s.EndReason)
+	if s.Methods = strings.Split(methods, " "); err == nil && ok {
+		err = tx.signer.checkRow(mac, sessionMessage(s))
+	}
 	return s, ok, err
 }
 

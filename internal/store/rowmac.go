@@ -178,8 +178,8 @@ func identityMessage(issuer, subject, userID string) []byte {
 	return rowMessage("identity", issuer, subject, userID)
 }
 
-// sessionMessage is what the MAC of a session covers. Requests do not check it: a token names its user, so a session that was
-// made another user's is good for nobody. The audit does.
+// sessionMessage is what the MAC of a session covers. Ordinary requests do not check it: a token names its user, so a session that was
+// made another user's is good for nobody. What asks for a recent sign-in does, and the audit.
 func sessionMessage(s auth.Session) []byte {
 	texts := []string{s.ID, s.UserID, strings.Join(s.Methods, " ")}
 	for _, at := range []time.Time{s.CreatedAt, s.CapAt, s.AuthenticatedAt} {
