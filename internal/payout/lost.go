@@ -23,6 +23,8 @@ type lostTransfers struct {
 	of      map[string][]lostTransfer // by seller
 	count   int
 	triedAt time.Time
+	// triedOf is the seller whose transfer was tried last.
+	triedOf string
 }
 
 type lostTransfer struct {
@@ -31,8 +33,9 @@ type lostTransfer struct {
 	transfer gateway.Transfer
 }
 
-// maxLost bounds the lost transfers that are kept. With more of them a start does not end, and nothing is sent.
-const maxLost = 10_000
+// maxLost bounds the lost transfers that are kept, some tens of megabytes. With more of them a start does not end, and nothing is sent.
+// lostAtOnce is how many are tried at once, more or less.
+const maxLost, lostAtOnce = 100_000, 200
 
 // lostWait is the wait between attempts to take in what was lost: a row may have been repaired.
 const lostWait = time.Minute
@@ -80,18 +83,26 @@ func (l *lostTransfers) remove(lost lostTransfer) {
 	}
 }
 
-// due lists all of them once a minute, and none in between.
-func (l *lostTransfers) due(now time.Time) (all []lostTransfer) {
+// due lists those to be tried now: each minute some, of one seller after another.
+func (l *lostTransfers) due(now time.Time) (some []lostTransfer) {
 	l.Lock()
 	defer l.Unlock()
 	if l.count == 0 || now.Sub(l.triedAt) < lostWait {
 		return nil
 	}
 	l.triedAt = now
-	for _, seller := range slices.Sorted(maps.Keys(l.of)) {
-		all = append(all, l.of[seller]...)
+	sellers := slices.Sorted(maps.Keys(l.of))
+	next, isThere := slices.BinarySearch(sellers, l.triedOf)
+	if isThere {
+		next++
 	}
-	return all
+	for i := range sellers {
+		l.triedOf = sellers[(next+i)%len(sellers)]
+		if some = append(some, l.of[l.triedOf]...); len(some) >= lostAtOnce {
+			break
+		}
+	}
+	return some
 }
 
 func (l lostTransfer) isSame(o lostTransfer) bool {
