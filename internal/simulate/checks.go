@@ -48,7 +48,7 @@ var (
 	checkpointsMade       = Check{"checkpoints-are-made", "A checkpoint of all journals is made by itself, again and again."}
 	reviewedForCause      = Check{"reviewed-for-a-cause", "A payout goes to manual review only by an admin's decision, because its key expired, or because it may pay the same money again."}
 	doubtsLast            = Check{"doubts-last", "A payout that may be of money that was paid already stays marked so while its seller's balance is negative."}
-	askedBefore           = Check{"asked-before-refund", "A payout that was sent and rejected is refunded only after the gateway was asked again."}
+	askedBefore           = Check{"asked-before-refund", "A payout that was sent and rejected is refunded only after the gateway was asked again, and one that may have been sent just before a start only when that would have arrived."}
 	endsWatched           = Check{"ends-are-watched", "A payout in manual review is polled again, and one that was sent and has ended is as long as banks may change its end."}
 	notificationsFollowed = Check{"notifications-are-followed", "A payout that the gateway sends a notification about is polled without delay."}
 	queuedCancellable     = Check{"queued-can-be-cancelled", "A payout that the gateway has queued can be cancelled."}

@@ -180,7 +180,7 @@ func (m *market) wasMoved(on *instance, from payout.State, p payout.Payout, at t
 	m.assert(referencesKept, keeps(w.last.GatewayID, p.GatewayID) && (w.last.UTR == "" || p.UTR != ""), string(p.ID),
 		"payout %s was %q at the gateway and %q at the bank, and is %q and %q now", p.ID, w.last.GatewayID, w.last.UTR, p.GatewayID, p.UTR)
 	m.checkSending(on, w, p, at)
-	m.checkAsked(w, p)
+	m.checkAsked(on, w, p)
 	m.checkTimes(on, w, p)
 	m.checkShown(w, p)
 	if was == payout.Submitting && p.State == payout.Waiting && m.gateways.has(p.ID) && m.chance(500) && !m.closing { // its seller stops it just before it is sent again
@@ -267,10 +267,17 @@ func (m *market) mayStayUnsent(w *withdrawal) bool {
 	return m.gateways.named(w.at).capabilities().Lookup || stoppedSince(&m.model.paused) || stoppedSince(m.model.stopsOf(w.seller)) || len(m.gateways.all) > 1
 }
 
-// checkAsked asserts that a payout that was sent and rejected is refunded only after the gateway was asked again.
-func (m *market) checkAsked(w *withdrawal, p payout.Payout) {
+// checkAsked asserts that a payout that was sent and rejected is refunded only after the gateway was asked again, and one that an instance which
+// is gone may have sent only after that would have arrived.
+func (m *market) checkAsked(on *instance, w *withdrawal, p payout.Payout) {
+	if w.state != payout.Waiting || kindOf(p.State) == underWay {
+		return
+	}
+	isOlder := p.RequestedAt.Add(cancelWindow).Before(on.started)
+	m.assert(askedBefore, !isOlder || on.now().Sub(on.started) >= m.mayArrive(), string(p.ID),
+		"payout %s was due before %s started at %s, may have been sent by another one, and is refunded at %s", p.ID, on.name, on.started, on.now())
 	o := m.gateways.orders[string(p.ID)]
-	if w.state != payout.Waiting || kindOf(p.State) == underWay || o == nil {
+	if o == nil {
 		return
 	}
 	m.assert(askedBefore, m.current.asked == string(p.ID) && m.current.askedAt >= o.since, string(p.ID),

@@ -45,6 +45,7 @@ type instance struct {
 	webhooks    *webhook.Service
 	reconciling *reconcile.Service
 	dead        bool
+	started     time.Time // by its clock
 	// gateways are those that it is configured with. The first one is for new payouts.
 	gateways []*gateway
 	router   *port.Router
@@ -83,6 +84,7 @@ func (m *market) startUp(mc *machine) {
 		return
 	}
 	on := &instance{m: m, name: mc.name, machine: mc, tariff: m.tariff()}
+	on.started = on.now()
 	if err := on.open(); err != nil {
 		m.broken(datastoreReadable, "", "start an instance: "+err.Error())
 		return

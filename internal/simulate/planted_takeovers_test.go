@@ -217,4 +217,7 @@ var takeoverBugs = []planted{
 	{"what could not be taken in at a start stops nobody", []edit{
 		{inPayout, "if s.hasLost(seller) {", "if s.hasLost(seller) && seller == \"\" {"},
 	}},
+	{"what may have been sent just before a start is refunded at once", []edit{
+		{inPayout, "return max(s.started.Add(s.o.Lease+s.o.GracePeriod).Sub(s.o.Now()), 0)", "return 0"},
+	}},
 }
