@@ -143,15 +143,17 @@ func isUnanswered(ctx context.Context, tx ChangeTx, p Payout, key string) (bool,
 		return false, nil
 	}
 	byGateway := func(e ledger.Entry) bool { return e.Type == ledger.PayoutCancelled && e.Actor == ledger.ActorGateway }
-	return slices.ContainsFunc(entries, byGateway) && !slices.ContainsFunc(entries, isCancelDecision), err
+	return slices.ContainsFunc(entries, byGateway) && !slices.ContainsFunc(entries, isDecision(decision.CancelPayout)), err
 }
 
-// isCancelDecision reports whether an entry is an admin's decision to cancel a payout.
-func isCancelDecision(e ledger.Entry) bool {
-	var made struct {
-		Action decision.Action `json:"action"`
+// isDecision is a condition that an entry is an admin's decision of that kind.
+func isDecision(action decision.Action) func(ledger.Entry) bool {
+	return func(e ledger.Entry) bool {
+		var made struct {
+			Action decision.Action `json:"action"`
+		}
+		return e.Type == ledger.AdminDecided && json.Unmarshal([]byte(e.Data), &made) == nil && made.Action == action
 	}
-	return e.Type == ledger.AdminDecided && json.Unmarshal([]byte(e.Data), &made) == nil && made.Action == decision.CancelPayout
 }
 
 func (s *Service) cancelIn(ctx context.Context, tx ChangeTx, c Caller, p Payout) (Payout, error) {

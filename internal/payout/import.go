@@ -11,7 +11,7 @@ import (
 	"bursar/internal/ledger"
 )
 
-const tamperedSeller = "the records of its seller were changed outside the service; repair them; it is tried again each minute"
+const tamperedSeller = "the records of its seller were changed outside the service; once they are repaired, it is taken in within minutes"
 
 // importTransfer recreates a payout that the database lost and the gateway has made. The money has left, so
 // it is reserved even if that makes the balance negative; later sales make up for it. But then the seller's unsent payouts may

@@ -2,7 +2,6 @@ package payout
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -12,7 +11,6 @@ import (
 
 	"bursar/internal/decision"
 	"bursar/internal/gateway"
-	"bursar/internal/ledger"
 )
 
 // lostTransfers are transfers of sellers that a gateway listed and that the ledger could not take in. Their money has left, and the
@@ -150,13 +148,5 @@ func (s *Service) isResolved(ctx context.Context, lost lostTransfer) (bool, erro
 	if isTampered(err) {
 		return false, nil
 	}
-	return slices.ContainsFunc(entries, isResolveDecision), err
-}
-
-// isResolveDecision reports whether an entry is an admin's decision that an unmatched transfer is resolved.
-func isResolveDecision(e ledger.Entry) bool {
-	var made struct {
-		Action decision.Action `json:"action"`
-	}
-	return e.Type == ledger.AdminDecided && json.Unmarshal([]byte(e.Data), &made) == nil && made.Action == decision.ResolveUnmatchedTransfer
+	return slices.ContainsFunc(entries, isDecision(decision.ResolveUnmatchedTransfer)), err
 }
