@@ -430,7 +430,7 @@ func TestFaultsAreTriedAgain(t *testing.T) {
 	h := newFixture(t, technicalFault())
 	h.register(h.ashas())
 	h.mustStep()
-	before := time.Duration(0)
+	var first, before time.Duration
 	for try := 2; try <= 12; try++ {
 		if got := h.account(); got.Status != bank.StatusUnverified || !strings.Contains(got.Reason, "tried again") {
 			t.Fatalf("before try %d: %s, %q", try, got.Status, got.Reason)
@@ -442,7 +442,13 @@ func TestFaultsAreTriedAgain(t *testing.T) {
 		if waited < before/2 || waited < 8*time.Second || waited > 4*time.Hour {
 			t.Errorf("try %d comes %s after the one before, which waited %s", try, waited, before)
 		}
+		if try == 2 {
+			first = waited
+		}
 		before = waited
+	}
+	if before < 16*first {
+		t.Errorf("the waits grow from %s to %s only", first, before)
 	}
 	if got := h.account(); got.Status != bank.StatusReview || !got.DueAt.IsZero() || !strings.Contains(got.Reason, "could not be finished") {
 		t.Errorf("in the end: %+v", got)

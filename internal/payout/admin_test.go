@@ -56,6 +56,9 @@ func (s *story) wantDecisions(subject string, want ...decision.Action) []decisio
 		if d.Admin != ada.Admin || d.At.IsZero() || d.Subject != subject || !strings.HasPrefix(d.Note, ada.Note) {
 			s.Errorf("on record is %+v", d)
 		}
+		if logged := strings.Count(s.log.String(), " decision="+d.ID+" action="+string(d.Action)); logged != 1 {
+			s.Errorf("%s was logged %d times", d.Action, logged)
+		}
 	}
 	if !slices.Equal(got, want) {
 		s.Errorf("on record about %s are %v, want %v", subject, got, want)

@@ -19,12 +19,13 @@ import (
 // and other records of its seller are not.
 func (s *Service) Cancel(ctx context.Context, c Caller, id ID, key string) (Payout, bool, error) {
 	asked, err := s.Payout(ctx, c, id)
+	made := decision.New(decision.By{Admin: c.User, Note: c.Note}, decision.CancelPayout, asked.Seller, string(id), s.o.Now())
 	wasFound := false
 	if err == nil { // it waits only if the gateway does not have it
 		if err := s.countGatewayCall(ctx, c, asked); err != nil {
 			return Payout{}, false, err
 		}
-		wasFound, err = s.findIfSent(ctx, asked)
+		wasFound, err = s.findToCancel(ctx, asked)
 		if errors.Is(err, gateway.ErrNotConfigured) && c.Admin && asked.SentAt.IsZero() && !s.o.Restored {
 			err = nil // the gateway is gone, and an admin has looked in its own records
 		}
@@ -49,7 +50,7 @@ func (s *Service) Cancel(ctx context.Context, c Caller, id ID, key string) (Payo
 			return p, err
 		}
 		if cancelled {
-			return p, s.recordCancel(ctx, tx, c, p)
+			return p, s.recordCancel(ctx, tx, c, p, made)
 		}
 		if p.State == Submitted {
 			atGateway = p
@@ -61,13 +62,15 @@ func (s *Service) Cancel(ctx context.Context, c Caller, id ID, key string) (Payo
 		if _, differs := ledger.Differs(asked, p); differs { // the look-up above was for an older row
 			return Payout{}, ErrCancelUnclear
 		}
-		return s.cancelIn(ctx, tx, c, p)
+		return s.cancelIn(ctx, tx, c, p, made)
 	})
 	if errors.Is(err, errAskGateway) {
-		return s.cancelAtGateway(ctx, c, atGateway, call)
-	}
-	if err == nil && !replayed && !cancelled {
+		p, replayed, err = s.cancelAtGateway(ctx, c, atGateway, call, made)
+	} else if err == nil && !replayed && !cancelled {
 		s.o.StateChanged(Waiting, Cancelled)
+	}
+	if err == nil && !replayed && c.decidesAbout(p) {
+		s.logDecision(ctx, made)
 	}
 	return p, replayed, err
 }
@@ -84,7 +87,7 @@ const (
 
 // countGatewayCall counts a seller's cancellation if it asks the gateway. It fails with [ErrCancelledOften].
 func (s *Service) countGatewayCall(ctx context.Context, c Caller, p Payout) error {
-	if asks := s.mayHaveBeenSent(p) || p.State == Submitted && s.Cancellable(p); !asks || c.Admin {
+	if asks := s.mayHaveBeenSent(p) || s.isOverdue(p) || p.State == Submitted && s.Cancellable(p); !asks || c.Admin {
 		return nil
 	}
 	return s.o.Store.InTx(ctx, func(tx Tx) error {
@@ -156,28 +159,32 @@ func isDecision(action decision.Action) func(ledger.Entry) bool {
 	}
 }
 
-func (s *Service) cancelIn(ctx context.Context, tx ChangeTx, c Caller, p Payout) (Payout, error) {
+func (s *Service) cancelIn(ctx context.Context, tx ChangeTx, c Caller, p Payout, made decision.Decision) (Payout, error) {
 	was, now := p, s.o.Now()
 	s.finish(&p, Cancelled)
 	err := s.save(ctx, tx, was, p, c.actor(), now)
 	if err == nil {
-		err = s.recordCancel(ctx, tx, c, p)
+		err = s.recordCancel(ctx, tx, c, p, made)
 	}
 	return p, err
 }
 
+// decidesAbout reports whether what the caller does to a payout is an admin's decision: it is another user's.
+func (c Caller) decidesAbout(p Payout) bool { return c.Admin && c.User != p.Seller }
+
 // recordCancel records the decision of an admin who cancels another user's payout.
-func (s *Service) recordCancel(ctx context.Context, tx ChangeTx, c Caller, p Payout) error {
-	if !c.Admin || c.User == p.Seller {
+func (s *Service) recordCancel(ctx context.Context, tx ChangeTx, c Caller, p Payout, made decision.Decision) error {
+	if !c.decidesAbout(p) {
 		return nil
 	}
-	return tx.RecordDecision(ctx, decision.New(decision.By{Admin: c.User, Note: c.Note}, decision.CancelPayout, p.Seller, string(p.ID), s.o.Now()))
+	made.Owner = p.Seller // the row that was read before may have been changed by hand
+	return tx.RecordDecision(ctx, made)
 }
 
 // cancelAtGateway asks the gateway to cancel a payout, as it was checked, and records what the gateway reports. Of several calls at
 // once, the one that cancelled the payout succeeds. Its idempotency key is stored in the same transaction, so that a repeat gets the
 // same answer. It locks the payout before the key, see ARCHITECTURE.md.
-func (s *Service) cancelAtGateway(ctx context.Context, c Caller, p Payout, call repeatable) (Payout, bool, error) {
+func (s *Service) cancelAtGateway(ctx context.Context, c Caller, p Payout, call repeatable, made decision.Decision) (Payout, bool, error) {
 	g, err := s.gatewayOf(p)
 	if err != nil {
 		return Payout{}, false, ErrCancelUnclear.Because(err)
@@ -200,7 +207,7 @@ func (s *Service) cancelAtGateway(ctx context.Context, c Caller, p Payout, call 
 				answered, err = tx.SaveIdempotency(ctx, call.user, call.key, Idempotency{Fingerprint: call.fingerprint, Payout: call.payout}, s.o.Now())
 			}
 			if err == nil {
-				err = s.recordCancel(ctx, tx, c, is)
+				err = s.recordCancel(ctx, tx, c, is, made)
 			}
 			return err
 		}, nil
@@ -226,6 +233,6 @@ func (s *Service) cancelAtGateway(ctx context.Context, c Caller, p Payout, call 
 		if err != nil {
 			return Payout{}, err
 		}
-		return p, s.recordCancel(ctx, tx, c, p)
+		return p, s.recordCancel(ctx, tx, c, p, made)
 	})
 }

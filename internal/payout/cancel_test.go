@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -69,6 +70,47 @@ func TestCancel_AsksTheGatewaySoOften(t *testing.T) {
 	if _, _, err := s.payouts.Cancel(t.Context(), payout.Caller{User: "usr_ada", Admin: true}, s.id, ""); errors.Is(err, payout.ErrCancelledOften) {
 		t.Errorf("another caller: %v", err)
 	}
+}
+
+// TestCancel_SentByAnotherInstanceAndCutOff_NotRefunded puts the whole database back to before the payout was sent, and has it cancelled at an
+// instance that was up all the time: it has no reason to think that the payout was sent before it started.
+func TestCancel_SentByAnotherInstanceAndCutOff_NotRefunded(t *testing.T) {
+	s := newStory(t)
+	saved := s.save()
+	s.later(windowOver)
+	s.wantState(payout.Submitted)
+	s.putBack(t, saved)
+	requested := s.wantState(payout.Waiting).RequestedAt
+	if _, _, err := s.upSince(requested).Cancel(t.Context(), payout.Caller{User: "usr_a"}, s.id, ""); !errors.Is(err, payout.ErrNotCancellable) {
+		t.Errorf("cancelled with %v", err)
+	}
+	s.wantState(payout.Submitted)
+	s.wantAvailable(afterReserve)
+	s.wantViolated()
+}
+
+// TestCancel_Overdue_GatewaySilent_Cancelled has a payout that the journal knows as never sent, and a gateway that does not answer.
+func TestCancel_Overdue_GatewaySilent_Cancelled(t *testing.T) {
+	s := newStory(t)
+	requested := s.wantState(payout.Waiting).RequestedAt
+	s.now = s.now.Add(windowOver)
+	s.gateway.deaf = true
+	if _, _, err := s.upSince(requested).Cancel(t.Context(), payout.Caller{User: "usr_a"}, s.id, ""); err != nil {
+		t.Errorf("cancelled with %v", err)
+	}
+	s.wantLogged(1, slog.LevelWarn, "gateway not asked of a payout that is cancelled", string(s.id))
+	s.wantState(payout.Cancelled)
+	s.wantAvailable(opening)
+}
+
+// upSince is another instance on the same database, which started then.
+func (s *story) upSince(start time.Time) *payout.Service {
+	s.Helper()
+	now := s.now
+	s.now = start
+	instance := s.newPayoutsOn(s.T, s.db.Payouts())
+	s.now = now
+	return instance
 }
 
 // dying is a store whose process dies once it has made so many changes.

@@ -68,6 +68,11 @@ func (s *Service) unseenSending(p Payout) time.Duration {
 	return max(s.started.Add(s.o.Lease+s.o.GracePeriod).Sub(s.o.Now()), 0)
 }
 
+// isOverdue reports whether a payout waits although its cancel window is over. Another instance may be sending it.
+func (s *Service) isOverdue(p Payout) bool {
+	return p.State == Waiting && !s.o.Now().Before(p.RequestedAt.Add(s.o.CancelWindow))
+}
+
 // findIfSent looks up a waiting payout that the gateway may have, before it is sent or its amount refunded. It returns true if the
 // gateway has it, also where the report was not applied because the row has changed since it was read. It fails with
 // [gateway.ErrNotConfigured] where the gateway that may have it can't be asked.
@@ -75,6 +80,26 @@ func (s *Service) findIfSent(ctx context.Context, p Payout) (bool, error) {
 	if !s.mayHaveBeenSent(p) {
 		return false, nil
 	}
+	return s.find(ctx, p)
+}
+
+// findToCancel is findIfSent for a payout that is about to be cancelled. The gateway is asked of an overdue one as well: another instance may
+// have sent it, and the entries of that may have been cut off since. Of such a one the journal's word counts where the gateway has no answer.
+func (s *Service) findToCancel(ctx context.Context, p Payout) (bool, error) {
+	mayHaveBeenSent := s.mayHaveBeenSent(p)
+	if !mayHaveBeenSent && !s.isOverdue(p) {
+		return false, nil
+	}
+	isFound, err := s.find(ctx, p)
+	if err == nil || isFound || mayHaveBeenSent || errors.Is(err, gateway.ErrManyTransfers) {
+		return isFound, err
+	}
+	s.o.Logger.WarnContext(ctx, "gateway not asked of a payout that is cancelled", slog.String("payout_id", string(p.ID)), slog.Any("error", err))
+	return false, nil
+}
+
+// find looks up a waiting payout, and records the transfer that the gateway has.
+func (s *Service) find(ctx context.Context, p Payout) (bool, error) {
 	report, err := s.lookUp(ctx, p)
 	switch {
 	case errors.Is(err, gateway.ErrUnknownTransfer):
@@ -87,6 +112,6 @@ func (s *Service) findIfSent(ctx context.Context, p Payout) (bool, error) {
 		return false, fmt.Errorf("ask the gateway whether payout %s was sent before: %w", p.ID, err)
 	default:
 		_, err := s.recordTransfer(ctx, p, report)
-		return err == nil, err
+		return true, err
 	}
 }

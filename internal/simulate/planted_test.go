@@ -87,7 +87,7 @@ var bugs = []planted{
 		{inPayout, "\t\tif p.State == Submitted {\n\t\t\tatGateway = p\n\t\t\treturn Payout{}, errAskGateway\n\t\t}\n", ""},
 	}},
 	{"an old payout is cancelled without asking", []edit{
-		{inPayout, "wasFound, err = s.findIfSent(ctx, asked)", "err = ctx.Err()"},
+		{inPayout, "wasFound, err = s.findToCancel(ctx, asked)", "err = ctx.Err()"},
 		{inPayout, "moved, err := s.recordTransfer(ctx, p, t.Report)", "moved, err := true, error(nil)"},
 	}},
 	{"the balance is read, and then written", []edit{
