@@ -17,6 +17,7 @@ import (
 type reused struct {
 	url, name string
 	conn      *pgx.Conn // is kept: to connect is most of the work
+	warm      *warm     // keeps the tests' connections; nil where they are not kept
 	uses      int
 }
 
@@ -63,6 +64,7 @@ func Reused(t testing.TB, original string) string {
 			return
 		}
 		_ = db.conn.Close(context.WithoutCancel(t.Context()))
+		db.warm.drop(db.name)
 		run(t, ServerURL(t), "DROP DATABASE "+db.name+" WITH (FORCE)")
 	})
 	return db.url
@@ -106,6 +108,9 @@ func copyToReuse(t testing.TB, original string, of *template) *reused {
 	ctx := context.WithoutCancel(t.Context())
 	if db.conn, err = pgx.Connect(ctx, db.url); err != nil {
 		t.Fatalf("connect to PostgreSQL: %v", err)
+	}
+	if db.url, db.warm, err = keepWarm(db.url); err != nil {
+		t.Fatalf("keep connections to PostgreSQL: %v", err)
 	}
 	if of.schema == "" {
 		if err := db.learn(ctx, of); err != nil {
@@ -162,10 +167,10 @@ func (db *reused) learn(ctx context.Context, of *template) error {
 
 // restore makes the database what the template is, and says whether it is. Who is still connected is sent away, and waited for.
 func (db *reused) restore(ctx context.Context, of *template) bool {
-	others := 1
+	others, kept := 1, db.warm.kept(db.name)
 	for range 5000 {
 		err := db.conn.QueryRow(ctx, `SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
-			WHERE datname = current_database() AND pid <> pg_backend_pid()`).Scan(&others)
+			WHERE datname = current_database() AND pid <> pg_backend_pid() AND pid <> ALL($1)`, kept).Scan(&others)
 		if err != nil || others == 0 {
 			break
 		}
