@@ -118,6 +118,24 @@ func TestRequireProof_OnceAndWithACode(t *testing.T) {
 	wantErr(t, err, auth.ErrStepUp)
 }
 
+// TestAuthenticate_SessionChangedByHand_Refused changes what the MAC of a session covers.
+func TestAuthenticate_SessionChangedByHand_Refused(t *testing.T) {
+	for name, change := range map[string]string{
+		"when they signed in": `UPDATE sessions SET authenticated_at = authenticated_at + 1`,
+		"how they signed in":  `UPDATE sessions SET methods = 'passkey'`,
+		"since when":          `UPDATE sessions SET created_at = created_at + 1`,
+		"until when at most":  `UPDATE sessions SET cap_at = cap_at + 1`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newFixtureAt(t, storetest.NewPlace(t))
+			in := w.register()
+			w.place.ByHand(t, change)
+			_, err := w.Authenticate(t.Context(), in.Token)
+			wantErr(t, err, auth.ErrToken)
+		})
+	}
+}
+
 // TestAddFactor_SessionChangedByHand_NothingAdded makes an old session look like a fresh one.
 func TestAddFactor_SessionChangedByHand_NothingAdded(t *testing.T) {
 	for name, change := range map[string]string{

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"bursar/internal/auth"
 	"bursar/internal/storetest"
@@ -35,4 +36,23 @@ func TestSessionLink_FailureIsNotSwallowed(t *testing.T) {
 			},
 		}
 	})
+}
+
+// TestSessionLink_EndMovedByHand_EndsAfterAnHour moves the end of a session that a link opened, which the MAC does not cover.
+func TestSessionLink_EndMovedByHand_EndsAfterAnHour(t *testing.T) {
+	w := newFixtureAt(t, storetest.NewPlace(t))
+	_, key := w.serviceKey("shop")
+	seller, _, err := w.CreateSeller(t.Context(), auth.NewSeller{ExternalID: "17", Name: "Asha Rao", Email: email}, operator)
+	wantErr(t, err, nil)
+	token, _, err := w.CreateSessionLink(t.Context(), key, seller.ID)
+	wantErr(t, err, nil)
+	in, err := w.OpenSessionLink(t.Context(), token, "", home)
+	wantErr(t, err, nil)
+	w.place.ByHand(t, `UPDATE sessions SET expires_at = expires_at + 36000000000`)
+	w.clock.advance(auth.LinkSessionLife - time.Second)
+	_, err = w.Authenticate(t.Context(), in.Token)
+	wantErr(t, err, nil)
+	w.clock.advance(time.Second)
+	_, err = w.Authenticate(t.Context(), in.Token)
+	wantErr(t, err, auth.ErrToken)
 }

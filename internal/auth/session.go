@@ -57,6 +57,9 @@ func (s *Service) signInto(u User, session string, counter int64, now time.Time)
 	return SignIn{User: u, Token: token, RefreshToken: s.refreshToken(session, u.ID, counter), ExpiresIn: tokenLife}, nil
 }
 
+// ErrSessionChanged is why an [ErrTampered] is about a session and not about its user.
+var ErrSessionChanged = errors.New("the session is not as the service wrote it")
+
 // Authenticate finds who holds an access token, or fails with [ErrToken]. It reads the session each
 // time, so an end of the session, a suspension or a changed role holds from the next request on.
 func (s *Service) Authenticate(ctx context.Context, token string) (Principal, error) {
@@ -66,18 +69,16 @@ func (s *Service) Authenticate(ctx context.Context, token string) (Principal, er
 		return Principal{}, err
 	}
 	p, live, err := s.o.Store.LiveSession(ctx, v.session, now)
-	if errors.Is(err, ErrTampered) {
+	switch {
+	case errors.Is(err, ErrSessionChanged), err == nil && live && p.UserID != v.user:
+		s.tampered(ctx, tamperedSession, slog.String("session", v.session), slog.String("user", v.user))
+		return Principal{}, ErrToken
+	case errors.Is(err, ErrTampered):
 		s.tampered(ctx, tamperedUser, slog.String("user", p.UserID))
 		return Principal{}, ErrToken
-	}
-	if err != nil {
+	case err != nil:
 		return Principal{}, err
-	}
-	if !live {
-		return Principal{}, ErrToken
-	}
-	if p.UserID != v.user { // the session was made another user's in the database
-		s.tampered(ctx, tamperedSession, slog.String("session", v.session), slog.String("user", v.user))
+	case !live:
 		return Principal{}, ErrToken
 	}
 	return p, nil

@@ -52,6 +52,9 @@ func (s *Service) importTransfer(ctx context.Context, g gateway.Gateway, id ID, 
 		if err := s.save(ctx, tx, waiting, found, ledger.ActorGateway, now); err != nil {
 			return err
 		}
+		if err := tx.ForgetUnmatchedTransfer(ctx, g.Name(), t.GatewayID); err != nil { // an earlier try could not take it in
+			return err
+		}
 		if e.After.Available >= 0 {
 			return nil
 		}

@@ -194,6 +194,8 @@ type Tx interface {
 	UnsentPayouts(ctx context.Context, seller string) ([]Payout, error)
 	// RecordUnmatchedTransfer stores an unmatched transfer and reports whether it is new.
 	RecordUnmatchedTransfer(ctx context.Context, s UnmatchedTransfer) (bool, error)
+	// ForgetUnmatchedTransfer takes an unmatched transfer that nobody has resolved off the list: it has a payout now.
+	ForgetUnmatchedTransfer(ctx context.Context, at gateway.Name, gatewayID string) error
 	// ResolveUnmatchedTransfer marks an unmatched transfer as resolved, unless it is resolved already or there
 	// is none, and reports whether it did.
 	ResolveUnmatchedTransfer(ctx context.Context, at gateway.Name, gatewayID string) (bool, error)

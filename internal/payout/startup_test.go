@@ -808,6 +808,9 @@ func TestStartup_SellerChangedForTheStart_NotPaidAgain(t *testing.T) {
 			if after, err := s.db.Balance(t.Context(), "usr_b"); err != nil || after.Available != before.Available-60_000 {
 				t.Errorf("%d are available, %v; want %d", after.Available, err, before.Available-60_000)
 			}
+			if open, err := s.db.OpenUnmatchedTransfers(t.Context(), 10); err != nil || len(open) != 0 {
+				t.Errorf("listed as unmatched are %+v, %v", open, err)
+			}
 			s.request("usr_b", 60_000) // of what is left
 		})
 	}

@@ -116,6 +116,11 @@ func TestSubmit_JournalCutOff_NotSent(t *testing.T) {
 			s.close()
 			s.open(s)
 		},
+		"after a restart, with its event alone": func(s *story) {
+			s.place.ByHand(s, `DELETE FROM payouts WHERE seller_id = 'usr_b'`)
+			s.close()
+			s.open(s)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStory(t)
@@ -130,6 +135,7 @@ func TestSubmit_JournalCutOff_NotSent(t *testing.T) {
 			if p := s.stored(t, paid.ID); p.State != payout.Completed {
 				t.Fatalf("the first payout is %s", p.State)
 			}
+			s.numberEvents()
 			s.putBackEnd("usr_b")
 			cut(s)
 			s.wantNotSent(s.request("usr_b", 2_000_000))
@@ -153,9 +159,7 @@ func TestSubmit_CorrectionCutOff_NotSent(t *testing.T) {
 	}
 	take := func(s *story) {
 		adjust(s, "one", -2_000_000)
-		if _, err := s.db.NumberEvents(s.Context(), 100, s.now, func(prefix string) string { return id.New(prefix, s.now) }, nil); err != nil {
-			s.Fatal(err)
-		}
+		s.numberEvents()
 	}
 	const noEvents = `DELETE FROM events; DELETE FROM queued_events`
 	for name, cut := range map[string]func(*story) payout.Payout{
@@ -197,6 +201,29 @@ func TestSubmit_CorrectionCutOff_NotSent(t *testing.T) {
 			s.wantNotSent(cut(s))
 		})
 	}
+}
+
+// numberEvents puts what happened in the feed.
+func (s *story) numberEvents() {
+	s.Helper()
+	if _, err := s.db.NumberEvents(s.Context(), 100, s.now, func(prefix string) string { return id.New(prefix, s.now) }, nil); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// TestSubmit_CheckpointWithoutTheJournal_Sent has a checkpoint made while the seller's journal could not be followed: it holds nothing of it.
+// What an older checkpoint holds still counts.
+func TestSubmit_CheckpointWithoutTheJournal_Sent(t *testing.T) {
+	const without = `INSERT INTO checkpoint_journals (seller_id, checkpoint, number, totals, hash) VALUES ('usr_b', 2, 0, '', '')`
+	s := newStory(t)
+	s.place.ByHand(t, without)
+	p := s.request("usr_b", 100_000)
+	s.later(windowOver)
+	if is := s.stored(t, p.ID); is.State != payout.Submitted || is.IsTampered() {
+		t.Errorf("it is %s, and says %q", is.State, is.Discrepancy)
+	}
+	s.place.ByHand(t, `INSERT INTO checkpoint_journals SELECT owner, 1, number, '', 'of another entry' FROM journals WHERE owner = 'usr_b'`)
+	s.wantNotSent(s.request("usr_b", 100_000))
 }
 
 // TestSubmit_FreezeCutOff_NotSent takes an admin's freeze out of a seller's journal, with the totals put back. The process has written it.

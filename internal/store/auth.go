@@ -73,8 +73,8 @@ func (db *DB) FindUsers(ctx context.Context, emailPrefix string, limit int) ([]a
 const afterASCII = "\x7f"
 
 // sessionOf reads what was decided of admins alone: each request pays for it.
-const sessionOf = `SELECT u.id, u.email, u.email_key, u.role, u.password_hash, u.verified, COALESCE(u.external_id, ''), u.mac, s.expires_at,
-	CASE u.role WHEN 'admin' THEN ` + accessDecided + ` ELSE '' END, s.id
+const sessionOf = `SELECT u.id, u.email, u.email_key, u.role, u.password_hash, u.verified, COALESCE(u.external_id, ''), u.mac, s.user_id, s.created_at, s.expires_at, s.cap_at, s.methods,
+	s.authenticated_at, s.mac, CASE u.role WHEN 'admin' THEN ` + accessDecided + ` ELSE '' END, s.id
 	FROM sessions s JOIN users u ON u.id = s.user_id WHERE s.ended_at IS NULL AND u.suspended = 0 AND s.id `
 
 // checkDecided fails with [auth.ErrTampered] unless the service wrote the decision that a user's row agrees with, and the user's
@@ -131,17 +131,25 @@ func (db *DB) LiveSession(ctx context.Context, session string, now time.Time) (a
 
 func (db *DB) liveSession(ctx context.Context, session string, now time.Time) (auth.Principal, bool, error) {
 	var u storedUser
-	var expires time.Time
+	var s auth.Session
+	var methods, mac string
 	ok, err := found(db.rowOf(ctx, sessionOf, session).Scan(&u.ID, &u.Email, &u.emailKey, &u.Role, &u.PasswordHash,
-		flagged{&u.Verified}, &u.ExternalID, &u.mac, instant{&expires}, &u.decided, &session))
-	live := ok && now.Before(expires)
+		flagged{&u.Verified}, &u.ExternalID, &u.mac, &s.UserID, instant{&s.CreatedAt}, instant{&s.ExpiresAt}, instant{&s.CapAt}, &methods,
+		instant{&s.AuthenticatedAt}, &mac, &u.decided, &s.ID))
+	live := ok && now.Before(s.ExpiresAt) && now.Before(s.CapAt)
+	if err == nil && live {
+		s.Methods = strings.Split(methods, " ")
+		if err = db.signer.checkRow(mac, sessionMessage(s)); errors.Is(err, auth.ErrTampered) {
+			return auth.Principal{}, live, auth.ErrTampered.Because(auth.ErrSessionChanged)
+		}
+	}
 	if err == nil && live {
 		err = u.check(db.signer)
 	}
 	if err == nil && live && u.Role == auth.Admin {
 		err = db.checkDecided(ctx, u)
 	}
-	return auth.Principal{UserID: u.ID, Email: u.Email, Role: u.Role, Session: session, Verified: u.Verified}, live, err
+	return auth.Principal{UserID: u.ID, Email: u.Email, Role: u.Role, Session: s.ID, Verified: u.Verified}, live, err
 }
 
 // InsertUser adds u, or fails with [auth.ErrEmailTaken].

@@ -126,8 +126,8 @@ var ranPlans = []ranPlan{
 	{
 		plan{
 			"what knows a cut-off end", "", `'{asha}', '{asha}', '{asha}'`,
-			[]string{"events_of_corrections (owner=?", "payouts_history (seller_id=? AND status=?)", "entries_about (subject=? AND owner>? AND owner<?)"},
-			[]string{"events_of_corrections", "payouts_history", "entries_about"},
+			[]string{"events_of_debits (owner=?", "payouts_history (seller_id=? AND status=?)", "entries_about (subject=? AND owner>? AND owner<?)"},
+			[]string{"events_of_debits", "payouts_history", "entries_about"},
 		},
 		"a checkpoint has entry",
 		inTx(func(ctx context.Context, tx *Tx) error {

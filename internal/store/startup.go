@@ -72,6 +72,12 @@ func (tx *Tx) RecordUnmatchedTransfer(ctx context.Context, s payout.UnmatchedTra
 		string(s.Gateway), t.GatewayID, t.Reference, t.Order.Seller, int64(t.Amount), t.Currency, string(t.Progress), t.UTR, nullMicros(t.MadeAt), micros(s.FoundAt), s.Why)
 }
 
+// ForgetUnmatchedTransfer takes an unmatched transfer that nobody has resolved off the list.
+func (tx *Tx) ForgetUnmatchedTransfer(ctx context.Context, at gateway.Name, gatewayID string) error {
+	_, err := tx.exec(ctx, `DELETE FROM unmatched_transfers WHERE gateway = $1 AND gateway_id = $2 AND resolved = 0`, string(at), gatewayID)
+	return err
+}
+
 // ResolveUnmatchedTransfer marks an unmatched transfer as resolved.
 func (tx *Tx) ResolveUnmatchedTransfer(ctx context.Context, at gateway.Name, gatewayID string) (bool, error) {
 	return tx.execOne(ctx, `UPDATE unmatched_transfers SET resolved = 1 WHERE gateway = $1 AND gateway_id = $2 AND resolved = 0`, string(at), gatewayID)

@@ -296,29 +296,30 @@ func (u *unit) checkListed(owner string, end []ledger.Entry) error {
 	return nil
 }
 
-// corrections are the types of entries that take money from a seller, and of their events, as the index events_of_corrections has them.
-const corrections = `('sale.refunded', 'balance.adjusted')`
+// debits are the types of entries that take money from a seller for good, and of their events, as the index events_of_debits has them.
+const debits = `('sale.refunded', 'balance.adjusted', 'payout.completed')`
 
-// lacksCheckpoint is a condition that c is what the newest checkpoint has of a journal, and that the journal lacks that entry.
-const lacksCheckpoint = `c.checkpoint = (SELECT MAX(m.checkpoint) FROM checkpoint_journals m WHERE m.seller_id = c.seller_id)
+// lacksCheckpoint is a condition that c is what the newest checkpoint has of a journal, and that the journal lacks that entry. A checkpoint
+// has no hash of a journal that could not be followed then.
+const lacksCheckpoint = `c.checkpoint = (SELECT MAX(m.checkpoint) FROM checkpoint_journals m WHERE m.seller_id = c.seller_id AND m.hash <> '')
 	AND NOT EXISTS (SELECT 1 FROM entries e JOIN journals h ON h.owner = e.owner WHERE e.owner = c.seller_id AND e.number = c.number AND e.hash = c.hash
 		AND e.number <= h.number)`
 
 // entriesKnownElsewhere finds what else in the database knows entries that journals of some owners lack, or that are behind their ends: their newest checkpoint, the newest
-// payout that is completed, and the newest event of a refund or an adjustment. An attacker may have cut off the end of a journal, with the
+// payout that is completed, and the newest event of a refund, an adjustment or a completed payout. An attacker may have cut off the end of a journal, with the
 // totals put back to the entry that is the last then.
 func entriesKnownElsewhere(d dialect, owners []string) (query string, args []any) {
 	checkpointed, args := d.oneOf(nil, owners)
 	paid, args := d.oneOf(args, owners)
-	corrected, args := d.oneOf(args, owners)
+	debited, args := d.oneOf(args, owners)
 	return `SELECT c.seller_id, 'a checkpoint has entry ' || c.number FROM checkpoint_journals c WHERE c.seller_id ` + checkpointed + ` AND ` + lacksCheckpoint + `
 		UNION ALL SELECT p.seller_id, 'payout ' || p.id || ' is completed' FROM payouts p WHERE p.id IN (
 				SELECT (SELECT q.id FROM payouts q WHERE q.seller_id = j.owner AND q.status = 'completed'
 					ORDER BY q.` + d.historyOrder + ` DESC LIMIT 1) FROM journals j WHERE j.owner ` + paid + `)
 			AND NOT EXISTS (SELECT 1 FROM entries e JOIN journals h ON h.owner = e.owner WHERE e.subject = p.id AND e.owner >= p.seller_id
 				AND e.owner <= p.seller_id AND e.number <= h.number)
-		UNION ALL SELECT v.owner, 'event ' || v.id || ' is of entry ' || v.entry FROM events v WHERE v.owner ` + corrected + ` AND v.type IN ` + corrections + `
-			AND v.entry = (SELECT MAX(w.entry) FROM events w WHERE w.owner = v.owner AND w.type IN ` + corrections + `)
+		UNION ALL SELECT v.owner, 'event ' || v.id || ' is of entry ' || v.entry FROM events v WHERE v.owner ` + debited + ` AND v.type IN ` + debits + `
+			AND v.entry = (SELECT MAX(w.entry) FROM events w WHERE w.owner = v.owner AND w.type IN ` + debits + `)
 			AND NOT EXISTS (SELECT 1 FROM entries e JOIN journals h ON h.owner = e.owner WHERE e.owner = v.owner AND e.number = v.entry
 				AND e.type = v.type AND e.number <= h.number)`, args
 }

@@ -204,8 +204,22 @@ func testUnmatchedTransfers(_ *testing.T, b *bench) {
 			return err
 		})
 	}
+	b.update(func(tx *store.Tx) error {
+		err := tx.ForgetUnmatchedTransfer(b.ctx(), atGateway, "pout_1") // which is resolved
+		if err == nil {
+			err = tx.ForgetUnmatchedTransfer(b.ctx(), other, "pout_2") // of which there is none
+		}
+		return err
+	})
 	open, err := b.db.OpenUnmatchedTransfers(b.ctx(), 10)
 	if n := b.watch().UnmatchedTransfers; err != nil || n != 2 || len(open) != 2 || open[0].ID() != other+":pout_1" || open[1].ID() != string(atGateway)+":pout_2" {
 		b.Errorf("after one was settled %d are open: %+v, %v", n, open, err)
+	}
+	if resolved, err := b.db.Reconciling(atGateway).ResolvedUnmatchedTransfers(b.ctx(), atGateway, []string{"pout_1"}); err != nil || !resolved["pout_1"] {
+		b.Errorf("the one that was resolved is gone: %v", err)
+	}
+	b.update(func(tx *store.Tx) error { return tx.ForgetUnmatchedTransfer(b.ctx(), atGateway, "pout_2") })
+	if open, err := b.db.OpenUnmatchedTransfers(b.ctx(), 10); err != nil || len(open) != 1 || open[0].ID() != other+":pout_1" {
+		b.Errorf("after one was forgotten there are open %+v, %v", open, err)
 	}
 }

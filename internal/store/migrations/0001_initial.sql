@@ -187,8 +187,8 @@ CREATE TABLE events (
   type   TEXT NOT NULL
 ) /* appended */;
 
--- What takes money from a seller is rare. Before a payout is sent, the newest event of it must have its entry.
-CREATE INDEX events_of_corrections ON events (owner, entry) WHERE type IN ('sale.refunded', 'balance.adjusted');
+-- What takes money from a seller for good. Before a payout is sent, the newest event of it must have its entry.
+CREATE INDEX events_of_debits ON events (owner, entry) WHERE type IN ('sale.refunded', 'balance.adjusted', 'payout.completed');
 
 -- A transaction that numbers events locks this row, and takes the numbers behind the last.
 CREATE TABLE event_feed (
