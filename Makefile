@@ -29,7 +29,7 @@ test: ## All tests
 	@bash .ci/run test
 
 .PHONY: race
-race: ## All tests under the race detector, in shuffled order (needs a C compiler)
+race: ## The tests that start goroutines, under the race detector, in shuffled order (needs a C compiler)
 	@bash .ci/run race
 
 .PHONY: lint

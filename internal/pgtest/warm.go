@@ -92,7 +92,7 @@ const (
 	sslRequest    = 80877103
 	gssRequest    = 80877104
 
-	patience = 5 * time.Second
+	forgetTimeout = 5 * time.Second
 )
 
 // pass gives a client a connection, until one of the two ends it.
@@ -319,7 +319,7 @@ func (s *serverConn) relay(client *bufio.Reader, toClient net.Conn) bool {
 // forget makes the connection as a new one is, and reports whether it did.
 func (s *serverConn) forget() bool {
 	const discard = "DISCARD ALL\x00"
-	if s.SetDeadline(time.Now().Add(patience)) != nil {
+	if s.SetDeadline(time.Now().Add(forgetTimeout)) != nil {
 		return false
 	}
 	message := append(binary.BigEndian.AppendUint32([]byte{'Q'}, uint32(4+len(discard))), discard...)

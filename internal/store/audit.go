@@ -97,7 +97,7 @@ var invariants = []invariant{
 		UNION ALL
 		SELECT seller_id, 'sale:' || id, CASE WHEN released_at IS NOT NULL THEN 'it is released and due to be released again'
 			WHEN due_at IS NULL THEN 'it is pending and has no release'
-			ELSE 'it is due to be released at another time than it becomes available' END FROM sales WHERE ` + wrongRelease,
+			ELSE 'it is due to be released at another time than it becomes available: the row was changed, or its seller''s records were when it was due' END FROM sales WHERE ` + wrongRelease,
 		next: runRepair,
 	},
 	{
