@@ -96,7 +96,7 @@ var moreBugs = []planted{
 		{inPayout, "if call.key != \"\" {\n\t\t\t\tanswered, err = tx.SaveIdempotency(", "if call.key != \"\" && !c.Admin {\n\t\t\t\tanswered, err = tx.SaveIdempotency("},
 	}},
 	{"an admin who hears later that a payout is cancelled is not on record", []edit{
-		{inPayout, "if cancelled {\n\t\t\treturn p, s.recordCancel(ctx, tx, c, p)\n\t\t}", "if cancelled {\n\t\t\treturn p, nil\n\t\t}"},
+		{inPayout, "if cancelled {\n\t\t\treturn p, s.recordCancel(ctx, tx, c, p, made)\n\t\t}", "if cancelled {\n\t\t\treturn p, nil\n\t\t}"},
 	}},
 	{"a found transfer in another currency is imported", []edit{
 		{inPayout, "case t.Currency != \"\" && t.Currency != s.o.Currency.Code():\n\t\treturn p, \"it is in another", "case t.Currency == s.o.Currency.Code()+\"?\":\n\t\treturn p, \"it is in another"},

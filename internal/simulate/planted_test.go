@@ -366,10 +366,10 @@ var bugs = []planted{
 		{inStore, "AND state <> 'submitting' AND (state <> 'waiting' OR sent_at IS NOT NULL)", "AND state <> 'submitting'"},
 	}},
 	{"whom an admin cancels for is mixed up", []edit{
-		{inPayout, "if !c.Admin || c.User == p.Seller {", "if c.Admin || c.User == p.Seller {"},
+		{inPayout, "{ return c.Admin && c.User != p.Seller }", "{ return !c.Admin && c.User != p.Seller }"},
 	}},
 	{"a cancellation at the gateway is not on record", []edit{
-		{inPayout, "\t\t\tif err == nil {\n\t\t\t\terr = s.recordCancel(ctx, tx, c, is)\n\t\t\t}\n", ""},
+		{inPayout, "\t\t\tif err == nil {\n\t\t\t\terr = s.recordCancel(ctx, tx, c, is, made)\n\t\t\t}\n", ""},
 	}},
 	{"any answer to a cancellation is a yes", []edit{
 		{inPayout, "\tmoved, err := s.applyReportIf(ctx, scope, p, report,", "\treport.Progress = gateway.Cancelled\n\tmoved, err := s.applyReportIf(ctx, scope, p, report,"},
