@@ -37,6 +37,26 @@ func TestSetAccess_RecordsDecision(t *testing.T) {
 	}
 }
 
+// TestSetAccess_NoSellerAnyMore_EndsSessionsOfLinks makes a seller an admin whom a link of the marketplace signed in: nobody proved to be them.
+func TestSetAccess_NoSellerAnyMore_EndsSessionsOfLinks(t *testing.T) {
+	for _, role := range []auth.Role{auth.Admin, auth.Buyer} {
+		t.Run(string(role), func(t *testing.T) {
+			w := newFixture(t)
+			by := w.admin("Ada")
+			_, key := w.serviceKey("shop")
+			seller, _, err := w.CreateSeller(t.Context(), auth.NewSeller{ExternalID: "17", Name: "Asha Rao", Email: email}, operator)
+			wantErr(t, err, nil)
+			token, _, err := w.CreateSessionLink(t.Context(), key, seller.ID)
+			wantErr(t, err, nil)
+			in, err := w.OpenSessionLink(t.Context(), token, "", home)
+			wantErr(t, err, nil)
+			wantErr(t, w.SetAccess(t.Context(), by, seller.ID, role, false), nil)
+			_, err = w.Authenticate(t.Context(), in.Token)
+			wantErr(t, err, auth.ErrToken)
+		})
+	}
+}
+
 func TestSetAccess_KeepsLastAdmin(t *testing.T) {
 	w := newFixture(t)
 	ada := w.admin("Ada")

@@ -56,3 +56,22 @@ func TestSessionLink_EndMovedByHand_EndsAfterAnHour(t *testing.T) {
 	_, err = w.Authenticate(t.Context(), in.Token)
 	wantErr(t, err, auth.ErrToken)
 }
+
+// TestSessionLink_KeyExpires_SessionEnds opens a session by a link of a service key that expires before the session would end.
+func TestSessionLink_KeyExpires_SessionEnds(t *testing.T) {
+	w := newFixture(t)
+	_, key, err := w.CreateServiceKey(t.Context(), auth.NewServiceKey{Name: "shop", ExpiresAt: w.clock.Now().Add(auth.LinkSessionLife / 2)}, operator)
+	wantErr(t, err, nil)
+	seller, _, err := w.CreateSeller(t.Context(), auth.NewSeller{ExternalID: "17", Name: "Asha Rao", Email: email}, operator)
+	wantErr(t, err, nil)
+	token, _, err := w.CreateSessionLink(t.Context(), key, seller.ID)
+	wantErr(t, err, nil)
+	in, err := w.OpenSessionLink(t.Context(), token, "", home)
+	wantErr(t, err, nil)
+	w.clock.advance(auth.LinkSessionLife/2 - time.Second)
+	_, err = w.Authenticate(t.Context(), in.Token)
+	wantErr(t, err, nil)
+	w.clock.advance(time.Second)
+	_, err = w.Authenticate(t.Context(), in.Token)
+	wantErr(t, err, auth.ErrToken)
+}

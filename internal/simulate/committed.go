@@ -208,8 +208,12 @@ func (m *market) wasMoved(on *instance, from payout.State, p payout.Payout, at t
 	if p.Refunded() {
 		m.assert(refundedStaysEnded, m.now-w.changed >= m.mayArrive(), string(p.ID),
 			"payout %s was refunded %s after it went to review, and what was sent before may still arrive", p.ID, m.now-w.changed)
+		m.assert(refundedStaysEnded, at.Sub(w.reviewedAt) >= lease+gracePeriod, string(p.ID),
+			"payout %s went to review at %s, and was refunded at %s", p.ID, w.reviewedAt, at)
 	}
-	w.changed = m.now
+	if w.changed = m.now; p.State == payout.ManualReview {
+		w.reviewedAt = at
+	}
 	m.replaceSoon(p.State)
 	if p.State == payout.Unknown && m.backUpSoon && m.backUpUnknown && m.saved == nil && !m.gateways.has(p.ID) {
 		m.backUpWith(p.ID)
@@ -327,7 +331,6 @@ const leastOfDays = 3 * 24 * time.Hour
 // mayArrive is how long after a payout went to review what was sent before may still arrive: as long as a sending may last, and
 // what the service allows the gateway besides. Clocks that are off make it shorter.
 func (m *market) mayArrive() time.Duration {
-	const gracePeriod = 10 * time.Minute
 	if m.o.Faults[clock] {
 		return lease + gracePeriod - 2*maxOff
 	}

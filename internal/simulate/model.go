@@ -98,6 +98,8 @@ type withdrawal struct {
 	// requestedAt and arriveAt are when it was asked for and is to be there.
 	requestedAt, arriveAt time.Time
 	sentAt                time.Time
+	// reviewedAt is when the payout went to review, by the clock of the instance that wrote it.
+	reviewedAt time.Time
 	// sentBefore is what the ledger had for sentAt when it was sent last.
 	sentBefore time.Time
 	// due is when the ledger has its next step, in microseconds since 1970; 0 is never.

@@ -203,8 +203,8 @@ func (m *market) reviewAndRefund(id payout.ID) {
 		return
 	}
 	m.reviewUnknown(id)
-	m.pause(one(m, []time.Duration{time.Second, 20 * time.Second, 50 * time.Second, 11 * time.Minute, 2 * time.Hour}))
-	m.refundToBalance(id)
+	m.pause(one(m, []time.Duration{time.Second, 20 * time.Second, 50 * time.Second, gracePeriod + lease/2, 11 * time.Minute, 2 * time.Hour}))
+	m.tryRefund(id)
 }
 
 func (m *market) askGateway(id payout.ID) {
@@ -260,6 +260,10 @@ func (m *market) refundToBalance(id payout.ID) {
 	if w := m.model.payouts[id]; m.o.Faults[clock] && !m.closing && w != nil && m.now-w.changed > time.Minute {
 		m.pause(time.Hour) // a clock that is off may make it too early, if it is not by far
 	}
+	m.tryRefund(id)
+}
+
+func (m *market) tryRefund(id payout.ID) {
 	if w := m.model.payouts[id]; w == nil || (w.state != payout.ManualReview && m.closing) {
 		return
 	}

@@ -220,4 +220,19 @@ var takeoverBugs = []planted{
 	{"what may have been sent just before a start is refunded at once", []edit{
 		{inPayout, "return max(s.started.Add(s.o.Lease+s.o.GracePeriod).Sub(s.o.Now()), 0)", "return 0"},
 	}},
+	{"a payout is refunded before the lease of its last sending is over", []edit{
+		{inPayout, "e.At.Add(s.o.Lease + s.o.GracePeriod)", "e.At.Add(s.o.GracePeriod)"},
+	}},
+	{"a seller who is made an admin keeps the sessions of links", []edit{
+		{inAuth, "case role != Seller:\n\t\treturn tx.End", "case role == Buyer:\n\t\treturn tx.End"},
+	}},
+	{"a suspension only pauses the sessions", []edit{
+		{inAuth, "case suspended:\n\t\treturn s.endSessions(ctx, tx, userID, \"\", endedBySuspension)", "case suspended:\n\t\treturn nil"},
+	}},
+	{"the session of a link outlives its service key", []edit{
+		{inAuth, "!key.ExpiresAt.IsZero() && key.ExpiresAt.Before(ends)", "!key.ExpiresAt.IsZero() && ends.IsZero()"},
+	}},
+	{"a rotation without a grace leaves the secrets before the last", []edit{
+		{inAuth, "\t\t\tr.Until = until\n", "\t\t\t_ = r\n"},
+	}},
 }

@@ -100,7 +100,7 @@ func (m *market) login(on *instance, s *seller, password string) (auth.SignIn, e
 func (m *market) signInFormer(on *instance, t *takeover) error {
 	s, f := t.seller, &t.former
 	f.identity = auth.Identity{Issuer: "https://careless.simulated", Subject: s.id, Email: emailOf(s.id)}
-	key, err := m.addServiceKey(on, "shop "+s.id)
+	key, err := m.addServiceKey(on, "shop "+s.id, time.Time{})
 	if err != nil {
 		return err
 	}
@@ -137,8 +137,8 @@ func (m *market) signInFormer(on *instance, t *takeover) error {
 }
 
 // addServiceKey adds a key of the marketplace, whose secret nobody has. Its id is the same in each run of a seed.
-func (m *market) addServiceKey(on *instance, name string) (auth.ServiceKey, error) {
-	key := auth.ServiceKey{ID: m.ids.New(auth.ServiceKeyPrefix, m.clock()), Name: name, Hash: "of " + name, Scopes: auth.AllScopes(), CreatedAt: on.now()}
+func (m *market) addServiceKey(on *instance, name string, expires time.Time) (auth.ServiceKey, error) {
+	key := auth.ServiceKey{ID: m.ids.New(auth.ServiceKeyPrefix, m.clock()), Name: name, Hash: "of " + name, Scopes: auth.AllScopes(), CreatedAt: on.now(), ExpiresAt: expires}
 	err := on.db.Auth().InTx(m.ctx, func(tx auth.Tx) error {
 		_, err := tx.InsertServiceKey(m.ctx, key, ledger.ActorAdmin+m.admin)
 		return err
@@ -240,13 +240,77 @@ func (m *market) checkOwner(on *instance, t *takeover, owner auth.SignIn) {
 	m.follow(on, s.id)
 }
 
+// checkAccess has what lets a caller in end with what allows it: a session that a link opened with its service key and with its user's role, any
+// session with a suspension, and the former secrets of a key once it is rotated without a grace.
+func (m *market) checkAccess() {
+	on, s := m.anyInstance(), m.verified()
+	if on == nil || s == nil {
+		return
+	}
+	var failed error
+	must := func(err error) { failed = errors.Join(failed, err) }
+	open := func(key auth.ServiceKey) auth.SignIn {
+		link, _, err := on.users.CreateSessionLink(m.ctx, key, s.id)
+		opened, err2 := on.users.OpenSessionLink(m.ctx, link, "", auth.Device{})
+		_, err3 := on.users.Authenticate(m.ctx, opened.Token)
+		must(errors.Join(err, err2, err3))
+		return opened
+	}
+	refused := func(of auth.SignIn, why string) {
+		_, err := on.users.Authenticate(m.ctx, of.Token)
+		m.assert(takeoversEndAccess, failed != nil || m.violation != nil || errors.Is(err, auth.ErrToken), s.id, "%s %s, and a session of before was answered with %v", s.id, why, err)
+	}
+	become := func(role auth.Role, suspended bool) {
+		m.spawn(0, admin, func() {
+			must(on.users.SetAccess(m.ctx, m.by(), s.id, role, suspended))
+			m.follow(on, s.id)
+		})
+		m.pass(m.now + time.Second)
+	}
+	actor := ledger.ActorAdmin + m.admin
+	brief, err := m.addServiceKey(on, "till", on.now().Add(auth.LinkSessionLife/2))
+	must(err)
+	lasting, err := m.addServiceKey(on, "shelf", time.Time{})
+	must(err)
+
+	ofSeller := open(lasting)
+	become(auth.Admin, false)
+	refused(ofSeller, "was made an admin")
+	become(auth.Seller, false)
+	refused(ofSeller, "is a seller again")
+
+	suspended := open(lasting)
+	become(auth.Seller, true)
+	refused(suspended, "was suspended")
+	become(auth.Seller, false)
+	refused(suspended, "is suspended no more")
+
+	ofBrief := open(brief)
+	var secrets []string
+	for _, grace := range []time.Duration{0, time.Hour, 0} {
+		secret, _, err := on.users.RotateServiceKey(m.ctx, lasting.ID, grace, actor)
+		must(err)
+		secrets = append(secrets, secret)
+	}
+	for i, secret := range secrets {
+		_, err := on.users.AuthenticateService(m.ctx, secret)
+		isRight := i < 2 && errors.Is(err, auth.ErrServiceKey) || i == 2 && err == nil
+		m.assert(takeoversEndAccess, failed != nil || isRight, "", "secret %d of a key that was rotated without a grace was answered with %v", i, err)
+	}
+	m.pass(m.now + auth.LinkSessionLife/2 + time.Minute)
+	refused(ofBrief, "came by a link of a service key that is no more")
+	m.assert(answersAreKnown, m.violation != nil || failed == nil, s.id, "what lets %s in: %v", s.id, failed)
+	m.follow(on, s.id)
+	m.follow(on, decision.Platform)
+}
+
 // checkLink opens a link of the marketplace, waits until the link is swept away, and wants its session to end with the service key all the same.
 func (m *market) checkLink() {
 	on, s := m.anyInstance(), m.verified()
 	if on == nil || s == nil {
 		return
 	}
-	key, err := m.addServiceKey(on, "kiosk")
+	key, err := m.addServiceKey(on, "kiosk", time.Time{})
 	link, _, err2 := on.users.CreateSessionLink(m.ctx, key, s.id)
 	opened, err3 := on.users.OpenSessionLink(m.ctx, link, "", auth.Device{})
 	m.pass(m.now + 2*auth.LinkLife)

@@ -50,11 +50,12 @@ func (m *market) waitsFor(on *instance, seller string) bool {
 	})
 }
 
-// mayWait reports whether a seller's payouts may wait for such a transfer: it is asked again each minute whether it is resolved, and the database may not answer.
+// mayWait reports whether a seller's payouts may wait for such a transfer: it is asked again each minute whether it is resolved, and the database
+// may not answer. One that the database does not have may have been listed all the same.
 func (m *market) mayWait(seller string) bool {
 	return slices.ContainsFunc(m.gateways.unmatchable, func(f *unmatchable) bool {
 		u := m.model.unmatched[f.listedAs()]
-		return f.seller == seller && u != nil && (!u.resolved || m.now-u.resolvedAt < 10*time.Minute)
+		return f.seller == seller && (u == nil || !u.resolved || m.now-u.resolvedAt < 10*time.Minute)
 	})
 }
 

@@ -465,7 +465,7 @@ func (r *repairer) sale(ctx context.Context, owner, id string, entries []ledger.
 	if err := r.write(ctx, append(writes, refundTable.inserts(r.tx.dialect, refunds)...)...); err != nil {
 		return err
 	}
-	return r.can(ctx, owner, subject, describeChange(r.words, missing, folded, stored, "its refunds or the time of its release are not what they were, or its release was put off because its seller's records were changed; they become what the journal says"))
+	return r.can(ctx, owner, subject, describeChange(r.words, missing, folded, stored, "its refunds or the time of its release are not what they were, or its release was rescheduled because its seller's records were changed; they become what the journal says"))
 }
 
 func (r *repairer) bankAccount(ctx context.Context, owner string, id bank.ID, entries []ledger.Entry) error {
