@@ -85,9 +85,10 @@ const (
 	cancelCost    = 10 * time.Second
 )
 
-// countGatewayCall counts a seller's cancellation if it asks the gateway. It fails with [ErrCancelledOften].
+// countGatewayCall counts a seller's cancellation if it asks the gateway, and may do so again and again. One of an overdue payout asks once, in
+// place of the payout's order. It fails with [ErrCancelledOften].
 func (s *Service) countGatewayCall(ctx context.Context, c Caller, p Payout) error {
-	if asks := s.mayHaveBeenSent(p) || s.isOverdue(p) || p.State == Submitted && s.Cancellable(p); !asks || c.Admin {
+	if asks := s.mayHaveBeenSent(p) || p.State == Submitted && s.Cancellable(p); !asks || c.Admin {
 		return nil
 	}
 	return s.o.Store.InTx(ctx, func(tx Tx) error {

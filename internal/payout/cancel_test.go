@@ -17,6 +17,7 @@ import (
 	"bursar/internal/gateway"
 	"bursar/internal/ledger"
 	"bursar/internal/payout"
+	"bursar/internal/sale"
 )
 
 // TestCancel_RepeatAfterCrash has the caller lost between the gateway's cancellation and our record of it. The next look
@@ -101,6 +102,24 @@ func TestCancel_Overdue_GatewaySilent_Cancelled(t *testing.T) {
 	s.wantLogged(1, slog.LevelWarn, "gateway not asked of a payout that is cancelled", string(s.id))
 	s.wantState(payout.Cancelled)
 	s.wantAvailable(opening)
+}
+
+// TestCancel_ManyOverdue_NotTooOften has a seller cancel more overdue payouts at once than calls that may go to the gateway again and again.
+func TestCancel_ManyOverdue_NotTooOften(t *testing.T) {
+	s := newStory(t)
+	const many = 70
+	s.record(t, sale.NewSale{ID: "large", Seller: "usr_b", Amount: many * 50_000, OccurredAt: s.now, AvailableAt: s.now})
+	s.release(t)
+	var ids []payout.ID
+	for range many {
+		ids = append(ids, s.request("usr_b", 50_000).ID)
+	}
+	s.now = s.now.Add(windowOver)
+	for i, id := range ids {
+		if _, _, err := s.payouts.Cancel(t.Context(), payout.Caller{User: "usr_b"}, id, ""); err != nil {
+			t.Fatalf("payout %d of %d: %v", i+1, many, err)
+		}
+	}
 }
 
 // upSince is another instance on the same database, which started then.
