@@ -42,15 +42,10 @@ func TestSessionLink_FailureIsNotSwallowed(t *testing.T) {
 func TestSessionLink_EndMovedByHand_EndsAfterAnHour(t *testing.T) {
 	w := newFixtureAt(t, storetest.NewPlace(t))
 	_, key := w.serviceKey("shop")
-	seller, _, err := w.CreateSeller(t.Context(), auth.NewSeller{ExternalID: "17", Name: "Asha Rao", Email: email}, operator)
-	wantErr(t, err, nil)
-	token, _, err := w.CreateSessionLink(t.Context(), key, seller.ID)
-	wantErr(t, err, nil)
-	in, err := w.OpenSessionLink(t.Context(), token, "", home)
-	wantErr(t, err, nil)
+	in := w.openLink(key)
 	w.place.ByHand(t, `UPDATE sessions SET expires_at = expires_at + 36000000000`)
 	w.clock.advance(auth.LinkSessionLife - time.Second)
-	_, err = w.Authenticate(t.Context(), in.Token)
+	_, err := w.Authenticate(t.Context(), in.Token)
 	wantErr(t, err, nil)
 	w.clock.advance(time.Second)
 	_, err = w.Authenticate(t.Context(), in.Token)
@@ -62,16 +57,23 @@ func TestSessionLink_KeyExpires_SessionEnds(t *testing.T) {
 	w := newFixture(t)
 	_, key, err := w.CreateServiceKey(t.Context(), auth.NewServiceKey{Name: "shop", ExpiresAt: w.clock.Now().Add(auth.LinkSessionLife / 2)}, operator)
 	wantErr(t, err, nil)
-	seller, _, err := w.CreateSeller(t.Context(), auth.NewSeller{ExternalID: "17", Name: "Asha Rao", Email: email}, operator)
-	wantErr(t, err, nil)
-	token, _, err := w.CreateSessionLink(t.Context(), key, seller.ID)
-	wantErr(t, err, nil)
-	in, err := w.OpenSessionLink(t.Context(), token, "", home)
-	wantErr(t, err, nil)
+	in := w.openLink(key)
 	w.clock.advance(auth.LinkSessionLife/2 - time.Second)
 	_, err = w.Authenticate(t.Context(), in.Token)
 	wantErr(t, err, nil)
 	w.clock.advance(time.Second)
 	_, err = w.Authenticate(t.Context(), in.Token)
 	wantErr(t, err, auth.ErrToken)
+}
+
+// openLink signs a new seller in by a link of a service key.
+func (w *fixture) openLink(key auth.ServiceKey) auth.SignIn {
+	w.t.Helper()
+	seller, _, err := w.CreateSeller(w.t.Context(), auth.NewSeller{ExternalID: "17", Name: "Asha Rao", Email: email}, operator)
+	wantErr(w.t, err, nil)
+	token, _, err := w.CreateSessionLink(w.t.Context(), key, seller.ID)
+	wantErr(w.t, err, nil)
+	in, err := w.OpenSessionLink(w.t.Context(), token, "", home)
+	wantErr(w.t, err, nil)
+	return in
 }

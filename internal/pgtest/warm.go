@@ -343,15 +343,7 @@ func (w *warm) kept(database string) []int32 {
 	if w == nil {
 		return pids
 	}
-	for range 100 {
-		w.mu.Lock()
-		isBusy := w.busy[database] > 0
-		w.mu.Unlock()
-		if !isBusy {
-			break
-		}
-		time.Sleep(time.Millisecond)
-	}
+	w.settle(database, 100)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, kept := range w.idle {
@@ -362,6 +354,19 @@ func (w *warm) kept(database string) []int32 {
 		}
 	}
 	return pids
+}
+
+// settle waits for the last clients of a database to leave, so many milliseconds at most.
+func (w *warm) settle(database string, most int) {
+	for range most {
+		w.mu.Lock()
+		isBusy := w.busy[database] > 0
+		w.mu.Unlock()
+		if !isBusy {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
 }
 
 // drop closes what is kept for a database.

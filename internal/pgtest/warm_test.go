@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -39,15 +38,7 @@ func TestKeepWarm(t *testing.T) {
 		if err := errors.Join(err, conn.Close(t.Context())); err != nil {
 			t.Fatal(err)
 		}
-		for range 5000 {
-			w.mu.Lock()
-			isBusy := w.busy[name] > 0
-			w.mu.Unlock()
-			if !isBusy {
-				break
-			}
-			time.Sleep(time.Millisecond)
-		}
+		w.settle(name, 5000)
 		return pid, found
 	}
 	const nothing = "0 0"
