@@ -69,11 +69,18 @@ func (m *market) adjust(n sale.NewAdjustment) {
 	})
 }
 
-// adjustWrongly asks for another adjustment under an id that was used.
+// adjustWrongly asks for another adjustment under an id that was used: of another amount, for another reason or with another note.
 func (m *market) adjustWrongly(n sale.NewAdjustment) {
-	n.Amount += 2
-	if n.Amount == 0 {
-		n.Amount++
+	switch m.tally.adjustments % 3 {
+	case 0:
+		n.Reason = "Another fee was wrong."
+	case 1:
+		n.By.Note += " Again."
+	default:
+		n.Amount += 2
+		if n.Amount == 0 {
+			n.Amount++
+		}
 	}
 	if on := m.anyInstance(); on != nil {
 		_ = m.call(on, func() error {

@@ -242,6 +242,18 @@ type answer struct {
 	Data       json.RawMessage
 }
 
+// maxWaits bounds how often a call waits that is told to.
+const maxWaits = 60
+
+// wait is for how long the answer asks the caller to wait.
+func (a answer) wait(t *testing.T) time.Duration {
+	seconds, err := strconv.Atoi(a.retryAfter)
+	if err != nil || seconds < 1 || seconds > 60 {
+		t.Errorf("an answer %d %s asks to wait for %q seconds: %v", a.status, a.Code, a.retryAfter, err)
+	}
+	return time.Duration(seconds) * time.Second
+}
+
 func (a answer) read(data any) error {
 	if data == nil {
 		return nil

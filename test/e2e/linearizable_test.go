@@ -208,6 +208,10 @@ func (c *customer) insist(method, path, body string) answer {
 	call := call{method: method, path: path, token: c.seller.token, body: body, key: fmt.Sprintf("%d-%d", c.id, c.calls)}
 	for try := range 600 {
 		a, err := c.send(c.instances[rand.IntN(len(c.instances))], call)
+		if err == nil && a.status == http.StatusTooManyRequests {
+			time.Sleep(a.wait(c.t))
+			continue
+		}
 		if err == nil && a.status < http.StatusInternalServerError {
 			return a
 		}

@@ -199,9 +199,17 @@ func (l *load) told() string {
 // isUnclear says that what was asked for may have been done.
 func (a answer) isUnclear() bool { return a.Code == "outcome_unknown" || a.Code == "timeout" }
 
-// expect is insist for a call that may be answered in no other way than these.
+// expect is insist for a call that may be answered in no other way than these. Who is told to wait does so, and calls again.
 func (l *load) expect(at int, c call, data any, statuses ...int) (answer, bool) {
 	a, ok := l.insist(at, c)
+	for range maxWaits {
+		if !ok || a.status != http.StatusTooManyRequests || slices.Contains(statuses, a.status) {
+			break
+		}
+		l.again(a)
+		time.Sleep(a.wait(l.t))
+		a, ok = l.insist(at, c)
+	}
 	if !ok {
 		return a, false
 	}
