@@ -163,7 +163,7 @@ func isDecision(action decision.Action) func(ledger.Entry) bool {
 func (s *Service) cancelIn(ctx context.Context, tx ChangeTx, c Caller, p Payout, made decision.Decision) (Payout, error) {
 	was, now := p, s.o.Now()
 	s.finish(&p, Cancelled)
-	err := s.save(ctx, tx, was, p, c.actor(), now)
+	err := s.save(ctx, tx, was, p, c.actor(p), now)
 	if err == nil {
 		err = s.recordCancel(ctx, tx, c, p, made)
 	}
@@ -197,7 +197,7 @@ func (s *Service) cancelAtGateway(ctx context.Context, c Caller, p Payout, call 
 	scope := ledger.Scope{Owner: call.user, Key: call.key, Payout: string(p.ID)}
 	var cancelled Payout
 	answered := false // by this call
-	moved, err := s.applyReportIf(ctx, scope, p, report, c.actor(), func(was Payout) (alsoRecord, error) {
+	moved, err := s.applyReportIf(ctx, scope, p, report, c.actor(p), func(was Payout) (alsoRecord, error) {
 		answered = false
 		if was.State != Submitted || report.Progress != gateway.Cancelled {
 			return nil, nil

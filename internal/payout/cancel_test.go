@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"bursar/internal/decision"
 	"bursar/internal/fault"
 	"bursar/internal/gateway"
 	"bursar/internal/ledger"
@@ -260,22 +261,28 @@ func TestCancel_OfAnotherSeller_NotFound(t *testing.T) {
 	s.wantAvailable(afterReserve)
 }
 
-// TestCancel_OnRecord names who cancelled, in the journal.
+// TestCancel_OnRecord names who cancelled, in the journal. An admin who sells decides nothing about their own payouts.
 func TestCancel_OnRecord(t *testing.T) {
-	for want, c := range map[string]payout.Caller{
-		"user:usr_a":                {User: "usr_a"},
-		"issuer:https://id.example": {User: "usr_a", IssuerActor: "issuer:https://id.example"},
-		"admin:usr_ada":             {User: ada.Admin, Admin: true, Note: ada.Note},
+	for _, tt := range []struct {
+		by      payout.Caller
+		want    string
+		decides []decision.Action
+	}{
+		{payout.Caller{User: "usr_a"}, "user:usr_a", nil},
+		{payout.Caller{User: "usr_a", Admin: true}, "user:usr_a", nil},
+		{payout.Caller{User: "usr_a", IssuerActor: "issuer:https://id.example"}, "issuer:https://id.example", nil},
+		{payout.Caller{User: ada.Admin, Admin: true, Note: ada.Note}, "admin:usr_ada", []decision.Action{decision.CancelPayout}},
 	} {
 		s := newStory(t)
-		if _, _, err := s.payouts.Cancel(t.Context(), c, s.id, ""); err != nil {
+		if _, _, err := s.payouts.Cancel(t.Context(), tt.by, s.id, ""); err != nil {
 			t.Fatal(err)
 		}
 		entries := s.entriesAbout(s.id)
 		i := slices.IndexFunc(entries, func(e ledger.Entry) bool { return e.Type == ledger.PayoutCancelled })
-		if i < 0 || entries[i].Actor != want {
-			t.Errorf("its entries are %+v, want it cancelled by %q", entries, want)
+		if i < 0 || entries[i].Actor != tt.want {
+			t.Errorf("its entries are %+v, want it cancelled by %q", entries, tt.want)
 		}
+		s.wantDecisions(string(s.id), tt.decides...)
 	}
 }
 

@@ -142,9 +142,9 @@ func movementInto(from State, p Payout) ledger.Moved {
 	}
 }
 
-// actor names the caller in the journal.
-func (c Caller) actor() string {
-	if c.Admin {
+// actor names who changes a payout in the journal: an admin who sells is the seller of their own.
+func (c Caller) actor(p Payout) string {
+	if c.decidesAbout(p) {
 		return ledger.ActorAdmin + c.User
 	}
 	return cmp.Or(c.IssuerActor, ledger.ActorUser+c.User)

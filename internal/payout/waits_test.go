@@ -25,6 +25,23 @@ func TestStep_LeaseBeginsWithTheSending(t *testing.T) {
 	}
 }
 
+// TestResend_LeaseExpired_SentByOneWorker has a worker take longer than its lease to look an order up. The one that took over has sent it again by then.
+func TestResend_LeaseExpired_SentByOneWorker(t *testing.T) {
+	s := newStory(t)
+	s.gateway.mood = lostRequests
+	s.later(windowOver)
+	s.later(2 * time.Second)
+	before := s.wantState(payout.Unknown)
+	s.gateway.whenFound = func() {
+		s.gateway.whenFound = nil
+		s.later(lease)
+	}
+	s.later(15 * time.Second)
+	if p := s.wantState(payout.Unknown); s.gateway.sent != 2 || p.Tries != before.Tries+1 {
+		t.Errorf("sent %d times, after %d tries, want 2 and %d", s.gateway.sent, p.Tries, before.Tries+1)
+	}
+}
+
 // TestStep_TriesBelowZero has the number of tries changed by hand: the step after is as the first.
 func TestStep_TriesBelowZero(t *testing.T) {
 	s := newStory(t)

@@ -27,6 +27,8 @@ type actor struct {
 	// asked is the payout that the gateway was last asked about for them by our reference, and askedAt when it looked.
 	asked   string
 	askedAt time.Duration
+	// looked is when a gateway last looked at something for them.
+	looked time.Duration
 	// failed is the verification that the gateway last told them has failed.
 	failed string
 	// pending is the verification that the gateway last told them is pending.
@@ -66,7 +68,7 @@ func (m *market) begin(name string, act func()) {
 		a = m.newActor()
 	}
 	m.begun++
-	a.name, a.number, a.act, a.on, a.ask, a.account, a.claimed, a.sent, a.asked, a.failed, a.pending, a.event, a.about, a.calls = name, m.begun, act, nil, nil, "", "", "", "", "", "", "", "", 0
+	a.name, a.number, a.act, a.on, a.ask, a.account, a.claimed, a.sent, a.asked, a.failed, a.pending, a.event, a.about, a.calls, a.looked = name, m.begun, act, nil, nil, "", "", "", "", "", "", "", "", 0, 0
 	a.goOn()
 }
 

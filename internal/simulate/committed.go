@@ -177,6 +177,7 @@ func (m *market) wasMoved(on *instance, from payout.State, p payout.Payout, at t
 	m.checkWait(on, w, p)
 	m.checkWaits(on, w, p)
 	m.checkLie(w, p)
+	m.checkFollowed(on, w, p)
 	m.assert(referencesKept, keeps(w.last.GatewayID, p.GatewayID) && (w.last.UTR == "" || p.UTR != ""), string(p.ID),
 		"payout %s was %q at the gateway and %q at the bank, and is %q and %q now", p.ID, w.last.GatewayID, w.last.UTR, p.GatewayID, p.UTR)
 	m.checkSending(on, w, p, at)

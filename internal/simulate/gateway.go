@@ -296,7 +296,7 @@ func (g *gateway) confirms(a bank.Account) bool {
 // rejects reports whether the gateway has said that the account is not there, or is not its holder's.
 func (g *gateway) rejects(a bank.Account) bool {
 	verdict := g.verdicts[a.VerificationID]
-	return verdict == accountInvalid || verdict == otherName || verdict == nearName || a.Last4 == noSuchAccount
+	return verdict == accountInvalid || verdict == otherName || verdict == otherByScore || verdict == nearName || a.Last4 == noSuchAccount
 }
 
 // numberOf is the account number behind what the gateway calls an account.
@@ -363,10 +363,14 @@ func (m *market) bankDecides(id payout.ID) {
 	case m.strikes(bankReturns):
 		paid := m.gateways.settleAfter
 		last := lastReturn(m.clock().Add(paid)).Sub(m.clock())
-		if m.chance(700) { // most come soon
+		first := paid + time.Minute
+		switch n := m.dice.IntN(1000); {
+		case n < 700: // most come soon
 			last /= 3
+		case n < 850: // and some when it is about to be over
+			first = last - time.Hour
 		}
-		m.after(m.between(paid+time.Minute, last), func() {
+		m.after(m.between(first, last), func() {
 			m.moveByHand(id, razorpayx.StatusProcessed, razorpayx.StatusReversed, "beneficiary_bank_rejected")
 		})
 	case m.strikes(bankFails):

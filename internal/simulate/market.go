@@ -227,7 +227,7 @@ func (m *market) run() {
 		m.judge()
 	}
 	for _, part := range []func(){
-		m.checkConditions, m.checkTampering, m.checkForgotten, m.checkTakeOver, m.checkReset, m.checkRejectedAtClaim, m.checkDeletion,
+		m.checkConditions, m.checkTampering, m.checkForgotten, m.checkTakeOver, m.checkReset, m.checkEmailChange, m.checkRejectedAtClaim, m.checkDeletion,
 		m.checkStatementOrRestore, m.checkEndpoint, m.checkPending, m.checkVerifiers, m.checkLink, m.checkAccess,
 	} {
 		if m.violation == nil && m.ctx.Err() == nil {

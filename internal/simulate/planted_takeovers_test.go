@@ -235,4 +235,25 @@ var takeoverBugs = []planted{
 	{"a rotation without a grace leaves the secrets before the last", []edit{
 		{inAuth, "\t\t\tr.Until = until\n", "\t\t\t_ = r\n"},
 	}},
+	{"the refresh of a second tab ends the session", []edit{
+		{inAuth, "since := s.Counter - 1 - counter", "since := s.Counter - counter"},
+	}},
+	{"an e-mail address that is changed puts no hold on payouts", []edit{
+		{inAuth, "until, err := s.holdPayouts(ctx, tx, u, ledger.HoldEmailChanged)", "until, err := time.Time{}, error(nil)"},
+	}},
+	{"a change of the e-mail address that is undone leaves the thief's session", []edit{
+		{inAuth, "if err := s.endSessions(ctx, tx, u.ID, \"\", endedByUndo); err != nil {\n\t\t\treturn err\n\t\t}", ""},
+	}},
+	{"a score of the name counts for nothing beside the name", []edit{
+		{inBank, "if v.NameScore < 0 && v.RegisteredName != \"\" {", "if v.NameScore < 0 || v.RegisteredName != \"\" {"},
+	}},
+	{"a notification that comes while the gateway is asked is forgotten", []edit{
+		{inPayout, "if rescheduled && !p.DueAt.IsZero() {", "if rescheduled && p.DueAt.IsZero() {"},
+	}},
+	{"an admin who cancels a payout of their own decides about it", []edit{
+		{inPayout, "return c.Admin && c.User != p.Seller", "return c.Admin && p.Seller != \"\""},
+	}},
+	{"an adjustment is repeated with another reason", []edit{
+		{inSale, "first.Amount != n.Amount || first.Reason != n.Reason || first.Note != n.By.Note", "first.Amount != n.Amount || first.Note != n.By.Note"},
+	}},
 }

@@ -108,6 +108,16 @@ func (g *gateway) applyReport(on *instance, event string, id payout.ID) error {
 	return nil
 }
 
+// checkFollowed wants a step that has asked the gateway to leave a payout due at once where a notification came since.
+func (m *market) checkFollowed(on *instance, w *withdrawal, p payout.Payout) {
+	isStep := m.current.about == p.ID && m.current.name == stepName(on, payouts) && w.taken == on && m.leasesHold()
+	if !isStep || m.current.looked == 0 || w.notified <= m.current.looked || p.State != w.state || p.GatewayID == "" {
+		return
+	}
+	m.assert(notificationsFollowed, p.DueAt.IsZero() || p.DueAt.Sub(on.now()) < time.Second, string(p.ID),
+		"a notification about payout %s, which is %s, came after the gateway was asked, and its next step is due at %s", p.ID, p.State, p.DueAt)
+}
+
 // forge posts what the gateway never sent: under a wrong signature, or, as an attacker who has the
 // secret, that a payout was paid or has failed, whatever became of it.
 func (g *gateway) forge(header http.Header, body []byte) {

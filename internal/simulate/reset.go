@@ -23,15 +23,8 @@ func (m *market) checkReset() {
 	if !m.assert(answersAreKnown, err == nil, s.id, "%s can't set a forgotten password: %v", s.id, err) {
 		return
 	}
-	h := m.model.sellers[s.id]
-	h.holdUntil = max(h.holdUntil, on.now().Add(coolDown).UnixMicro())
-	m.follow(on, s.id)
-	m.compareRows(on, []string{s.id})
-	m.assert(holdsKept, m.model.row(s.id).HoldUntil == h.holdUntil, s.id, "%s has set a forgotten password, and payouts are on hold until %d, want %d", s.id, m.model.row(s.id).HoldUntil, h.holdUntil)
-	m.assert(sellersTold, isTold && told.Reset && microsOf(told.HoldUntil) == h.holdUntil, s.id, "%s has set a forgotten password, payouts are on hold until %d, and the mail about that is %+v (there: %t)", s.id, h.holdUntil, told, isTold)
-	if m.violation == nil {
-		m.readOverview(on, s)
-	}
+	m.wasPutOnHold(on, s, "a forgotten password was set", told.HoldUntil)
+	m.assert(sellersTold, isTold && told.Reset, s.id, "%s has set a forgotten password, and the mail about that is %+v (there: %t)", s.id, told, isTold)
 	a := &ask{seller: s.id, amount: minimum, notes: s.temper.name}
 	m.spawn(0, "seller "+s.name, func() { m.send(a) })
 	m.pass(m.now + coolDown)

@@ -388,10 +388,11 @@ func (m *market) cancel(s *seller, id payout.ID) {
 		key = m.newKey(s)
 	}
 	answered, succeeded, restores := false, false, m.tally.restores
+	caller := payout.Caller{User: s.id, Admin: m.chance(100)} // an admin may sell, and decides nothing about their own payouts
 	_ = m.persist(time.Minute, func(on *instance) error {
 		m.current.about = id
 		defer func() { m.current.about = "" }()
-		p, replayed, err := on.payouts.Cancel(m.ctx, payout.Caller{User: s.id}, id, key)
+		p, replayed, err := on.payouts.Cancel(m.ctx, caller, id, key)
 		w := m.model.payouts[id]
 		answered, succeeded = err == nil || errors.Is(err, payout.ErrNotCancellable), err == nil
 		switch {

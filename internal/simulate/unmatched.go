@@ -50,12 +50,11 @@ func (m *market) waitsFor(on *instance, seller string) bool {
 	})
 }
 
-// mayWait reports whether a seller's payouts may wait for such a transfer: it is asked again each minute whether it is resolved, and the database
-// may not answer. One that the database does not have may have been listed all the same.
+// mayWait reports whether a seller's payouts may wait for such a transfer. One that the database does not have may have been listed all the same.
 func (m *market) mayWait(seller string) bool {
 	return slices.ContainsFunc(m.gateways.unmatchable, func(f *unmatchable) bool {
 		u := m.model.unmatched[f.listedAs()]
-		return f.seller == seller && (u == nil || !u.resolved || m.now-u.resolvedAt < 10*time.Minute)
+		return f.seller == seller && (u == nil || !u.resolved || m.now-u.resolvedAt < learnsOfIt)
 	})
 }
 
@@ -266,7 +265,19 @@ func (m *market) wasResolved(at port.Name, gatewayID string) {
 		known.resolved, known.resolvedAt = true, m.now
 	}
 	m.print("%s resolved\n", id)
+	for _, mc := range m.machines { // a loop looks all the time, also where nothing is due
+		for n := range learnsOfIt / time.Minute {
+			m.after((n+1)*time.Minute, func() {
+				if mc.on != nil {
+					m.look(mc.on, payouts)
+				}
+			})
+		}
+	}
 }
+
+// learnsOfIt is how long it may take an instance to learn that a transfer is resolved: it asks each minute, and the database may not answer.
+const learnsOfIt = 10 * time.Minute
 
 // isUnresolved reports whether what the gateway calls so is a transfer that no payout can be made of, and that no admin has resolved.
 func (m *market) isUnresolved(gatewayID string) bool {

@@ -82,6 +82,7 @@ func (w wire) carry(req *http.Request) (*http.Response, error) {
 	sent := w.copyOf(req, body)
 	page := pageOf(sent)
 	a := g.arrive(sent, body)
+	m.current.looked = m.now
 	if reference := req.URL.Query().Get("reference_id"); reference != "" {
 		m.current.asked, m.current.askedAt = reference, m.now
 		w.linger(payout.ID(reference))
@@ -366,6 +367,7 @@ const maxLag = time.Minute
 const (
 	otherName        = "other name"
 	nearName         = "near name"
+	otherByScore     = "other name by its score"
 	accountInvalid   = "invalid"
 	validationFailed = "failed"
 	statusMissing    = "nothing"
@@ -390,7 +392,7 @@ func (w wire) misreport(req *http.Request, a *answer) {
 		if w.g.holdsNext {
 			verdict = staysPending
 		} else if m.strikes(verify) {
-			verdict = one(m, []string{otherName, nearName, accountInvalid, validationFailed, statusMissing, staysPending})
+			verdict = one(m, []string{otherName, otherByScore, nearName, accountInvalid, validationFailed, statusMissing, staysPending})
 		}
 		if verdict == staysPending {
 			w.g.pendingVerdict(id)
@@ -413,6 +415,8 @@ func (w wire) misreport(req *http.Request, a *answer) {
 		v.Status = razorpayx.ValidationFailed
 	case nearName:
 		v.Results.RegisteredName = razorpayx.Text(strings.SplitN(string(v.Results.RegisteredName), " ", 2)[0])
+	case otherByScore:
+		v.Results.NameMatchScore = new(razorpayx.Score)
 	case otherName:
 		v.Results.RegisteredName = "Another Person"
 	}

@@ -1,0 +1,83 @@
+package simulate
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"bursar/internal/auth"
+	"bursar/internal/mail"
+)
+
+// checkEmailChange has a thief move a seller's account to another address, and its owner undo that by the mail to the former one. Payouts are on hold
+// from the first, and again from the second. Each transaction is undone once, and run again.
+func (m *market) checkEmailChange() {
+	on := m.anyInstance()
+	at := slices.IndexFunc(m.sellers, func(s *seller) bool { return s.password != "" })
+	if on == nil || at < 0 {
+		return
+	}
+	s := m.sellers[at]
+	m.undoing = true
+	defer func() { m.undoing = false }()
+	changed, err := m.moveAddress(on, s)
+	if !m.assert(answersAreKnown, err == nil, s.id, "%s can't change the e-mail address: %v", s.id, err) {
+		return
+	}
+	m.wasPutOnHold(on, s, "the e-mail address was changed", changed.HoldUntil)
+	_, err = m.login(on, s, s.password)
+	m.assert(takeoversEndAccess, errors.Is(err, auth.ErrCredentials), s.id, "%s has another address, and a sign-in with the former one was answered with %v", s.id, err)
+	thief, err := on.users.Login(m.ctx, auth.Credentials{Email: movedTo(s), Password: s.password})
+	if !m.assert(answersAreKnown, err == nil, s.id, "%s can't sign in with the other address: %v", s.id, err) {
+		return
+	}
+	m.undoing = false
+	m.pass(m.now + 12*time.Hour)
+	if m.violation != nil {
+		return
+	}
+	m.undoing = true
+	err = on.users.UndoEmailChange(m.ctx, changed.Token, auth.Device{})
+	if !m.assert(answersAreKnown, err == nil, s.id, "%s can't undo that the e-mail address was changed: %v", s.id, err) {
+		return
+	}
+	m.wasPutOnHold(on, s, "the change of the e-mail address was undone")
+	_, err = on.users.Authenticate(m.ctx, thief.Token)
+	_, err2 := on.users.Login(m.ctx, auth.Credentials{Email: movedTo(s), Password: s.password})
+	err3 := on.users.UndoEmailChange(m.ctx, changed.Token, auth.Device{})
+	m.assert(takeoversEndAccess, errors.Is(err, auth.ErrToken) && errors.Is(err2, auth.ErrCredentials) && errors.Is(err3, auth.ErrMailToken), s.id,
+		"the change of the address of %s was undone, and a session of before was answered with %v, the other address with %v, and the link again with %v", s.id, err, err2, err3)
+	_, err = m.login(on, s, s.password)
+	m.assert(takeoversEndAccess, err == nil, s.id, "%s has the former address again, and a sign-in with it was answered with %v", s.id, err)
+	m.follow(on, s.id)
+}
+
+// movedTo is the address that a seller's account is moved to.
+func movedTo(s *seller) string { return "moved-" + emailOf(s.id) }
+
+// moveAddress changes the address of a seller's account by the link that is mailed, and returns the mail to the former address.
+func (m *market) moveAddress(on *instance, s *seller) (changed mail.EmailChanged, err error) {
+	signIn, err := m.login(on, s, s.password)
+	p, err2 := on.users.Authenticate(m.ctx, signIn.Token)
+	err3 := on.users.ChangeEmail(m.ctx, p, movedTo(s), auth.Device{})
+	confirm, _ := mailTo[mail.ConfirmEmail](m, s.id)
+	err4 := on.users.ConfirmEmailChange(m.ctx, confirm.Token, auth.Device{})
+	changed, isTold := mailTo[mail.EmailChanged](m, "") // the address is no user's any more
+	m.assert(sellersTold, err4 != nil || isTold && changed.Now == movedTo(s) && changed.Token != "", s.id, "the address of %s was changed, and the mail about that is %+v (there: %t)", s.id, changed, isTold)
+	return changed, errors.Join(err, err2, err3, err4)
+}
+
+// wasPutOnHold wants a seller's payouts to be on hold for a whole cool-down from now on, and what was mailed about that to say so.
+func (m *market) wasPutOnHold(on *instance, s *seller, why string, told ...time.Time) {
+	h := m.model.sellers[s.id]
+	h.holdUntil = max(h.holdUntil, on.now().Add(coolDown).UnixMicro())
+	m.follow(on, s.id)
+	m.compareRows(on, []string{s.id})
+	m.assert(holdsKept, m.model.row(s.id).HoldUntil == h.holdUntil, s.id, "%s: %s, and payouts are on hold until %d, want %d", s.id, why, m.model.row(s.id).HoldUntil, h.holdUntil)
+	for _, until := range told {
+		m.assert(sellersTold, microsOf(until) == h.holdUntil, s.id, "%s: %s, payouts are on hold until %d, and the mail says %s", s.id, why, h.holdUntil, until)
+	}
+	if m.violation == nil {
+		m.readOverview(on, s)
+	}
+}
