@@ -56,13 +56,17 @@ func (s *Service) SetAccess(ctx context.Context, by decision.By, userID string, 
 }
 
 // endWithoutAccess ends what a user's new role and suspension no longer allow: all sessions of a suspended user, and of one who
-// is no seller those that a link of the marketplace opened, since nobody proved to be that user.
+// is no seller the links of the marketplace and the sessions that they opened, since nobody proved to be that user.
 func (s *Service) endWithoutAccess(ctx context.Context, tx Tx, userID string, role Role, suspended bool) error {
 	switch {
 	case suspended:
 		return s.endSessions(ctx, tx, userID, "", endedBySuspension)
 	case role != Seller:
-		return tx.EndUnprovenSessions(ctx, userID, endedByRole, s.o.Now())
+		err := tx.DeleteUnusedSessionLinks(ctx, userID)
+		if err == nil {
+			err = tx.EndUnprovenSessions(ctx, userID, endedByRole, s.o.Now())
+		}
+		return err
 	}
 	return nil
 }

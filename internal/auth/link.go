@@ -132,8 +132,11 @@ func (s *Service) sellerOfLink(ctx context.Context, tx Tx, link SessionLink, now
 	return user, ends, nil
 }
 
-// endSessionsOfKey ends the sessions that links of a service key opened, which was locked.
-func endSessionsOfKey(ctx context.Context, tx Tx, keyID string, now time.Time) error {
+// endLinksOfKey ends the links of a service key, which was locked, and the sessions that they opened.
+func endLinksOfKey(ctx context.Context, tx Tx, keyID string, now time.Time) error {
+	if err := tx.DeleteUnusedLinksOfKey(ctx, keyID); err != nil {
+		return err
+	}
 	sessions, err := tx.SessionsOfKey(ctx, keyID)
 	for _, session := range sessions {
 		if err == nil {

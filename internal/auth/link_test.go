@@ -66,6 +66,33 @@ func TestSessionLink_KeyExpires_SessionEnds(t *testing.T) {
 	wantErr(t, err, auth.ErrToken)
 }
 
+// TestSessionLink_NotOpened_Ends has the service key rotated without a grace, or its seller's role changed and changed back, before a link is opened.
+func TestSessionLink_NotOpened_Ends(t *testing.T) {
+	for name, then := range map[string]func(*fixture, auth.ServiceKey, string){
+		"rotated": func(w *fixture, key auth.ServiceKey, _ string) {
+			_, _, err := w.RotateServiceKey(w.t.Context(), key.ID, 0, operator)
+			wantErr(w.t, err, nil)
+		},
+		"another role": func(w *fixture, _ auth.ServiceKey, seller string) {
+			by := w.admin("Ada")
+			wantErr(w.t, w.SetAccess(w.t.Context(), by, seller, auth.Buyer, false), nil)
+			wantErr(w.t, w.SetAccess(w.t.Context(), by, seller, auth.Seller, false), nil)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newFixture(t)
+			_, key := w.serviceKey("shop")
+			seller, _, err := w.CreateSeller(t.Context(), auth.NewSeller{ExternalID: "17", Name: "Asha Rao", Email: email}, operator)
+			wantErr(t, err, nil)
+			token, _, err := w.CreateSessionLink(t.Context(), key, seller.ID)
+			wantErr(t, err, nil)
+			then(w, key, seller.ID)
+			_, err = w.OpenSessionLink(t.Context(), token, "", home)
+			wantErr(t, err, auth.ErrLink)
+		})
+	}
+}
+
 // openLink signs a new seller in by a link of a service key.
 func (w *fixture) openLink(key auth.ServiceKey) auth.SignIn {
 	w.t.Helper()

@@ -186,6 +186,8 @@ type Tx interface {
 	UseSessionLink(ctx context.Context, hash, session string, now time.Time) (bool, error)
 	// DeleteUnusedSessionLinks deletes a user's links that opened nothing yet.
 	DeleteUnusedSessionLinks(ctx context.Context, userID string) error
+	// DeleteUnusedLinksOfKey deletes a service key's links that opened nothing yet.
+	DeleteUnusedLinksOfKey(ctx context.Context, keyID string) error
 	// SessionsOfKey lists the sessions that links of a service key opened.
 	SessionsOfKey(ctx context.Context, keyID string) ([]string, error)
 	// SweepSessionLinks deletes up to limit links that expired before, and returns how many.

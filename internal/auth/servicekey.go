@@ -251,7 +251,7 @@ func (s *Service) rotate(ctx context.Context, tx Tx, key *ServiceKey, secret str
 		return ErrKeyRotations
 	}
 	if !until.After(now) { // a key that leaked, as it seems
-		if err := endSessionsOfKey(ctx, tx, key.ID, now); err != nil {
+		if err := endLinksOfKey(ctx, tx, key.ID, now); err != nil {
 			return err
 		}
 	}
@@ -302,7 +302,7 @@ func (s *Service) RevokeServiceKey(ctx context.Context, idOrName, actor string) 
 		if !key.RevokedAt.IsZero() && key.Tampered == "" {
 			return nil
 		}
-		if err := endSessionsOfKey(ctx, tx, key.ID, now); err != nil {
+		if err := endLinksOfKey(ctx, tx, key.ID, now); err != nil {
 			return err
 		}
 		key.RevokedAt, key.Tampered = now, ""

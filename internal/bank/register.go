@@ -260,16 +260,16 @@ func (s *Service) replace(ctx context.Context, tx Tx, r Registration, draft Acco
 	if err := s.endCurrent(ctx, tx, draft, by); err != nil {
 		return Account{}, err
 	}
+	if diverts { // before the account is added: who cuts the hold off the journal cuts the account off with it
+		if onHold, err = s.hold(ctx, tx, draft, by, onHold); err != nil {
+			return Account{}, err
+		}
+	}
 	if err := record(ctx, tx, Account{ID: draft.ID}, draft, by, draft.CreatedAt); err != nil {
 		return Account{}, err
 	}
 	if current.ID == "" && !diverts {
 		return draft, nil
-	}
-	if diverts {
-		if onHold, err = s.hold(ctx, tx, draft, r.by(), onHold); err != nil {
-			return Account{}, err
-		}
 	}
 	// It may not have been the seller who replaced it.
 	_, err = s.o.Mails.Queue(ctx, tx, mail.Mail{User: draft.Seller, Data: mail.BankAccountReplaced{

@@ -14,6 +14,7 @@ import (
 	"bursar/internal/auth"
 	"bursar/internal/bank"
 	"bursar/internal/fault"
+	"bursar/internal/ledger"
 	"bursar/internal/mail"
 )
 
@@ -231,6 +232,23 @@ func TestRegister_SessionEnded_Refused(t *testing.T) {
 	}
 	if a := h.account(); a.ID != first.ID {
 		t.Errorf("the account is %+v", a)
+	}
+}
+
+// TestRegister_HoldComesFirst replaces a verified account: who cuts the newest entries off the journal must not be left with the account and without the hold.
+func TestRegister_HoldComesFirst(t *testing.T) {
+	h := newFixture(t)
+	if _, err := h.service.Resolve(t.Context(), ada, h.register(h.ashas()).ID, true, ""); err != nil {
+		t.Fatal(err)
+	}
+	other := h.ashas()
+	other.Number = mustNumber(t, "50100987654321")
+	added := h.register(other)
+	entries, err := h.db.EntriesAfter(t.Context(), "usr_asha", 0, 100)
+	held := slices.IndexFunc(entries, func(e ledger.Entry) bool { return e.Type == ledger.PayoutsOnHold })
+	begins := slices.IndexFunc(entries, func(e ledger.Entry) bool { return e.Subject == string(added.ID) })
+	if err != nil || held < 0 || begins < 0 || held > begins {
+		t.Errorf("the hold is entry %d, and the account begins with entry %d of %+v (error %v)", held, begins, entries, err)
 	}
 }
 

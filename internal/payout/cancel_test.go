@@ -91,6 +91,52 @@ func TestCancel_SentByAnotherInstanceAndCutOff_NotRefunded(t *testing.T) {
 	s.wantViolated()
 }
 
+// TestCancel_SentByAnotherClock_NotRefunded has another instance, whose clock is ahead, send the payout just before its cancel window is over here.
+func TestCancel_SentByAnotherClock_NotRefunded(t *testing.T) {
+	s := newStory(t)
+	requested := s.wantState(payout.Waiting).RequestedAt
+	s.now = requested.Add(window - time.Second)
+	s.put(s.made(gateway.Paid))
+	if _, _, err := s.upSince(requested).Cancel(t.Context(), payout.Caller{User: "usr_a"}, s.id, ""); !errors.Is(err, payout.ErrNotCancellable) {
+		t.Errorf("cancelled with %v", err)
+	}
+	s.wantAvailable(afterReserve)
+}
+
+// TestStep_DueTooEarly_NotSent has the time changed by hand at which the payout is sent: it can be cancelled until its window is over, without a question to
+// the gateway.
+func TestStep_DueTooEarly_NotSent(t *testing.T) {
+	s := newStory(t)
+	requested := s.wantState(payout.Waiting).RequestedAt
+	s.place.ByHand(t, `UPDATE payouts SET due_at = 1`)
+	s.later(window - time.Second)
+	if p := s.wantState(payout.Waiting); s.gateway.sent != 0 || p.DueAt.Before(requested.Add(window)) {
+		t.Errorf("sent %d times, and due at %s again, want %s", s.gateway.sent, p.DueAt, requested.Add(window))
+	}
+	s.later(time.Minute)
+	s.wantState(payout.Submitted)
+}
+
+// TestStep_SentByAnotherInstanceAndCutOff_NotFailed puts the whole database back to before the payout was sent, and has its bank account turn out to be no good.
+func TestStep_SentByAnotherInstanceAndCutOff_NotFailed(t *testing.T) {
+	for name, answers := range map[string]bool{"gateway answers": true, "gateway is silent": false} {
+		t.Run(name, func(t *testing.T) {
+			s := newStory(t)
+			saved := s.save()
+			s.later(windowOver)
+			s.wantState(payout.Submitted)
+			s.putBack(t, saved)
+			requested := s.wantState(payout.Waiting).RequestedAt
+			s.gateway.mood, s.gateway.deaf = shunning, !answers
+			if err := s.upSince(requested).Step(t.Context(), s.id); (err == nil) != answers {
+				t.Errorf("the step ended with %v", err)
+			}
+			s.wantState(map[bool]payout.State{true: payout.Submitted, false: payout.Waiting}[answers])
+			s.wantAvailable(afterReserve)
+		})
+	}
+}
+
 // TestCancel_Overdue_GatewaySilent_Cancelled has a payout that the journal knows as never sent, and a gateway that does not answer.
 func TestCancel_Overdue_GatewaySilent_Cancelled(t *testing.T) {
 	s := newStory(t)

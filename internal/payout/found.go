@@ -68,10 +68,18 @@ func (s *Service) unseenSending(p Payout) time.Duration {
 	return max(s.started.Add(s.o.Lease+s.o.GracePeriod).Sub(s.o.Now()), 0)
 }
 
-// isOverdue reports whether a payout waits although its cancel window is over. Another instance may be sending it.
+// isOverdue reports whether a payout waits although its cancel window is over, or is by the clock of another instance, which may be sending it.
 func (s *Service) isOverdue(p Payout) bool {
-	return p.State == Waiting && !s.o.Now().Before(p.RequestedAt.Add(s.o.CancelWindow))
+	return p.State == Waiting && s.untilSent(p) <= clocksDiffer
 }
+
+// untilSent is for how long yet a payout can be cancelled before it is sent. That is told by its first entry: when it is due may have been changed by hand.
+func (s *Service) untilSent(p Payout) time.Duration {
+	return p.RequestedAt.Add(s.o.CancelWindow).Sub(s.o.Now())
+}
+
+// clocksDiffer is how far the clocks of two instances may be apart.
+const clocksDiffer = 5 * time.Second
 
 // findIfSent looks up a waiting payout that the gateway may have, before it is sent or its amount refunded. It returns true if the
 // gateway has it, also where the report was not applied because the row has changed since it was read. It fails with
@@ -96,6 +104,19 @@ func (s *Service) findToCancel(ctx context.Context, p Payout) (bool, error) {
 	}
 	s.o.Logger.WarnContext(ctx, "gateway not asked of a payout that is cancelled", slog.String("payout_id", string(p.ID)), slog.Any("error", err))
 	return false, nil
+}
+
+// findToFail looks up a waiting payout that is about to fail: another instance may have sent it, and the entries of that may have been cut off since. It waits
+// until the gateway answers.
+func (s *Service) findToFail(ctx context.Context, p Payout) (bool, error) {
+	if p.State != Waiting {
+		return false, nil
+	}
+	isFound, err := s.find(ctx, p)
+	if err != nil && !isFound {
+		err = errors.Join(s.requeue(ctx, p.ID, Waiting, 0), err)
+	}
+	return isFound, err
 }
 
 // find looks up a waiting payout, and records the transfer that the gateway has.

@@ -160,7 +160,7 @@ func (m *market) options(t failer, store payout.Store) payout.Options {
 	}
 	return payout.Options{
 		Mails: mails, Store: store, Gateways: m.gateways(), Restored: m.restoredByHand, Beneficiaries: m.gateway, Currency: inr, Minimum: 50000, Fee: fee,
-		Arrival: payout.Arrival{Zone: time.UTC}, CancelWindow: time.Minute, Lease: lease, GracePeriod: gracePeriod, ReversalsEvery: 5 * time.Minute, Zone: time.UTC,
+		Arrival: payout.Arrival{Zone: time.UTC}, CancelWindow: window, Lease: lease, GracePeriod: gracePeriod, ReversalsEvery: 5 * time.Minute, Zone: time.UTC,
 		Now: func() time.Time { return m.now }, Logger: m.logger, StateChanged: func(payout.State, payout.State) {},
 		IDs: id.Source{Random: m.luck}, Jitter: m.luck.jitter,
 	}

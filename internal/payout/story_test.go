@@ -126,6 +126,7 @@ func (s *story) wantViolated(want ...string) {
 }
 
 const (
+	window       = time.Minute
 	windowOver   = 2 * time.Minute
 	opening      = 2_000_000
 	afterReserve = opening - 100_000

@@ -89,11 +89,12 @@ func (s *Service) order(ctx context.Context, g gateway.Gateway, p Payout, reques
 // startSubmitting moves a waiting payout to submitting, so it can no longer be cancelled. It reports whether this call won. From here
 // on the transfer may exist. A payout that was sent and rejected since seen was read is left alone, because the gateway
 // was not asked about that sending. One whose seller's payouts are frozen, or while all are paused, goes on waiting: an admin who
-// freezes or pauses waits for this transaction, or comes first.
+// freezes or pauses waits for this transaction, or comes first. One that can still be cancelled waits on, whenever its row says that it is due: who
+// cancels it does not ask the gateway.
 func (s *Service) startSubmitting(ctx context.Context, seen Payout, body string) (bool, error) {
-	isStopped := false
+	claimed := false
 	changed, err := s.changeIn(ctx, ledger.Scope{Payout: string(seen.ID), ReadsPause: true}, ledger.ActorSystem, func(tx ChangeTx, p *Payout) error {
-		isStopped = false
+		claimed = false
 		if p.State != Waiting || !p.SentAt.Equal(seen.SentAt) {
 			return errLeave
 		}
@@ -104,10 +105,15 @@ func (s *Service) startSubmitting(ctx context.Context, seen Payout, body string)
 		if p.IsTampered() { // it was repaired
 			p.Discrepancy = ""
 		}
-		if isStopped = why != ""; isStopped {
+		if why != "" {
 			s.markStopped(p, why)
 			return nil
 		}
+		if wait := s.untilSent(*p); wait > 0 {
+			s.backToWaiting(p, wait)
+			return nil
+		}
+		claimed = true
 		p.clearNoGateway()
 		p.clearStopped()
 		now := s.o.Now()
@@ -115,7 +121,7 @@ func (s *Service) startSubmitting(ctx context.Context, seen Payout, body string)
 		p.DueAt = now.Add(s.o.Lease)
 		return nil
 	})
-	return changed && !isStopped, err
+	return changed && claimed, err
 }
 
 // recordSubmission records the answer to the first sending of an order. A refusal is final only here, because any earlier
@@ -203,9 +209,12 @@ func (s *Service) recordTampered(ctx context.Context, p Payout, why error) error
 	return errors.Join(s.recordDiscrepancy(ctx, p.ID, errors.New(TamperedNote)), s.requeue(ctx, p.ID, Waiting, 0), why)
 }
 
-// failWaiting fails a payout whose bank account the gateway never pays to, unless the payout was sent and rejected since
+// failWaiting fails a payout whose bank account the gateway never pays to, unless the gateway has it, or it was sent and rejected since
 // seen was read.
 func (s *Service) failWaiting(ctx context.Context, seen Payout, why *fault.Error) error {
+	if isFound, err := s.findToFail(ctx, seen); isFound || err != nil {
+		return err
+	}
 	_, err := s.change(ctx, seen.ID, func(p *Payout) error {
 		if p.State != Waiting || !p.SentAt.Equal(seen.SentAt) {
 			return errLeave
@@ -230,6 +239,9 @@ const codePossibleDuplicate = "possible_duplicate"
 func (s *Service) endIfBalanceNegative(ctx context.Context, seen Payout) (bool, error) {
 	if seen.ReasonCode != codePossibleDuplicate {
 		return false, nil
+	}
+	if isFound, err := s.findToFail(ctx, seen); isFound || err != nil {
+		return isFound, err
 	}
 	stopped := false
 	_, err := s.changeIn(ctx, ledger.Scope{Payout: string(seen.ID)}, ledger.ActorSystem, func(tx ChangeTx, p *Payout) error {

@@ -224,7 +224,7 @@ var takeoverBugs = []planted{
 		{inPayout, "e.At.Add(s.o.Lease + s.o.GracePeriod)", "e.At.Add(s.o.GracePeriod)"},
 	}},
 	{"a seller who is made an admin keeps the sessions of links", []edit{
-		{inAuth, "case role != Seller:\n\t\treturn tx.End", "case role == Buyer:\n\t\treturn tx.End"},
+		{inAuth, "case role != Seller:\n\t\terr := tx", "case role == Buyer:\n\t\terr := tx"},
 	}},
 	{"a suspension only pauses the sessions", []edit{
 		{inAuth, "case suspended:\n\t\treturn s.endSessions(ctx, tx, userID, \"\", endedBySuspension)", "case suspended:\n\t\treturn nil"},
@@ -255,5 +255,11 @@ var takeoverBugs = []planted{
 	}},
 	{"an adjustment is repeated with another reason", []edit{
 		{inSale, "first.Amount != n.Amount || first.Reason != n.Reason || first.Note != n.By.Note", "first.Amount != n.Amount || first.Note != n.By.Note"},
+	}},
+	{"a payout that is due too early is sent", []edit{
+		{inPayout, "if wait := s.untilSent(*p); wait > 0 {", "if wait := s.untilSent(*p); wait > s.o.Lease+s.o.CancelWindow {"},
+	}},
+	{"a rotation without a grace leaves the links that were not opened", []edit{
+		{inAuth, "if err := tx.DeleteUnusedLinksOfKey(ctx, keyID); err != nil {\n\t\treturn err\n\t}", ""},
 	}},
 }

@@ -108,11 +108,11 @@ var bugs = []planted{
 		{inPayout, `ErrOnHold = fault.New(fault.Conflict,`, `ErrOnHold = fault.New(fault.Refused,`},
 	}},
 	{"a claim does not look whether payouts are frozen", []edit{
-		{inPayout, "if isStopped = why != \"\"; isStopped {\n\t\t\ts.markStopped", "if isStopped = why == whyPaused; isStopped {\n\t\t\ts.markStopped"},
+		{inPayout, "if why != \"\" {\n\t\t\ts.markStopped", "if why == whyPaused {\n\t\t\ts.markStopped"},
 	}},
 	{"payouts are looked at before the claim and not in it", []edit{
 		{inPayout, "\tif stopped, err := s.leaveStopped(ctx, p); stopped || err != nil {\n\t\treturn err\n\t}\n\tsent, err", "\tif why, err := s.WhyStopped(ctx, p.Seller); why != \"\" || err != nil {\n\t\treturn errors.Join(s.requeue(ctx, p.ID, Waiting, 0), err)\n\t}\n\tsent, err"},
-		{inPayout, "if isStopped = why != \"\"; isStopped {\n\t\t\ts.markStopped", "if isStopped = why == \"never\"; isStopped {\n\t\t\ts.markStopped"},
+		{inPayout, "if why != \"\" {\n\t\t\ts.markStopped", "if why == \"never\" {\n\t\t\ts.markStopped"},
 	}},
 	{"an unknown payout is sent again while payouts are stopped", []edit{
 		{inPayout, "isStopped = why != \"\" || errors.Is(err, bank.ErrNotAccepted)", "isStopped = why == \"never\" || errors.Is(err, bank.ErrNotAccepted)"},
@@ -519,7 +519,7 @@ var bugs = []planted{
 		{inSale, "\tif err := j.check(ctx, tx, sale, entries); err != nil {\n\t\treturn Sale{}, Refund{}, false, err\n\t}\n", ""},
 	}},
 	{"a repaired payout stays frozen", []edit{
-		{inPayout, "\t\tif p.IsTampered() { // it was repaired\n\t\t\tp.Discrepancy = \"\"\n\t\t}\n\t\tif isStopped =", "\t\tif isStopped ="},
+		{inPayout, "\t\tif p.IsTampered() { // it was repaired\n\t\t\tp.Discrepancy = \"\"\n\t\t}\n\t\tif why != \"\" {\n\t\t\ts.markStopped", "\t\tif why != \"\" {\n\t\t\ts.markStopped"},
 		{inPayout, "if intact && p.IsTampered() {", `if intact && p.Discrepancy == "-" {`},
 	}},
 	{"that the gateway has a payout is not in the journal", []edit{

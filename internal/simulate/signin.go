@@ -296,6 +296,8 @@ func (m *market) checkAccess() {
 	refused(suspended, "is suspended no more")
 
 	ofBrief := open(brief)
+	unopened, _, err := on.users.CreateSessionLink(m.ctx, lasting, s.id)
+	must(err)
 	var secrets []string
 	for _, grace := range []time.Duration{0, time.Hour, 0} {
 		secret, _, err := on.users.RotateServiceKey(m.ctx, lasting.ID, grace, actor)
@@ -307,6 +309,8 @@ func (m *market) checkAccess() {
 		isRight := i < 2 && errors.Is(err, auth.ErrServiceKey) || i == 2 && err == nil
 		m.assert(takeoversEndAccess, failed != nil || isRight, "", "secret %d of a key that was rotated without a grace was answered with %v", i, err)
 	}
+	_, err = on.users.OpenSessionLink(m.ctx, unopened, "", auth.Device{})
+	m.assert(takeoversEndAccess, failed != nil || errors.Is(err, auth.ErrLink), s.id, "a link was made with a secret that was replaced without a grace since, and opening it was answered with %v", err)
 	m.pass(m.now + auth.LinkSessionLife/2 + time.Minute)
 	refused(ofBrief, "came by a link of a service key that is no more")
 	m.assert(answersAreKnown, m.violation != nil || failed == nil, s.id, "what lets %s in: %v", s.id, failed)

@@ -36,7 +36,7 @@ func (m *market) checkTampering() {
 	for _, act := range []func(){
 		t.raiseSale, t.raiseBalance, t.raisePayout, t.forgeEntry, t.dropEntry, t.hideSale, t.hideRelease, t.redirectAccount, t.raisePayoutUnderWay, t.hidePause, t.rewindPayout,
 		t.dropRefund, t.loseStep, t.raiseEarnings, t.rescheduleSale, t.repeatRefund, t.dropEvent, t.repeatEvent, t.loseFeed, t.countAhead, t.leaveCheckpoint,
-		t.addRefund,
+		t.addRefund, t.hurryPayout,
 	} {
 		if m.violation == nil {
 			act()
@@ -582,6 +582,17 @@ func (t *tamperer) loseStep() {
 	id := t.request()
 	t.write("payouts", "due_at = NULL", quote("id", string(id)))
 	t.whileTampered(string(id), "nothing-is-stuck", time.Hour, func() { t.rebuild(string(id)) })
+	t.wantPaid(id)
+}
+
+// hurryPayout makes a payout due that can still be cancelled. It is not sent before its time: who cancels it does not ask the gateway.
+func (t *tamperer) hurryPayout() {
+	m, id := t.m, t.request()
+	w, now := m.model.payouts[id], m.clock()
+	t.write("payouts", "due_at = ?", quote("id", string(id)), now.UnixMicro())
+	m.payoutDue(id, w, now)
+	m.pass(m.now + cancelWindow/3)
+	m.assert(windowIsKept, m.violation != nil || w.state == payout.Waiting && w.takes > 0, string(id), "payout %s was made due in the database, was taken up %d times, and is %s", id, w.takes, w.state)
 	t.wantPaid(id)
 }
 

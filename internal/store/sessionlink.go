@@ -48,6 +48,12 @@ func (tx *Tx) DeleteUnusedSessionLinks(ctx context.Context, userID string) error
 	return err
 }
 
+// DeleteUnusedLinksOfKey deletes a service key's links that opened nothing yet.
+func (tx *Tx) DeleteUnusedLinksOfKey(ctx context.Context, keyID string) error {
+	_, err := tx.exec(ctx, `DELETE FROM session_links WHERE key_id = $1 AND session_id = ''`, keyID)
+	return err
+}
+
 // SessionsOfKey lists the sessions that links of a service key opened.
 func (tx *Tx) SessionsOfKey(ctx context.Context, keyID string) ([]string, error) {
 	var all []string

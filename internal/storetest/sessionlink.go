@@ -62,6 +62,17 @@ func testSessionLinks(_ *testing.T, b *bench) {
 		}
 		return nil
 	})
+	b.update(func(tx *store.Tx) error {
+		err := errors.Join(tx.InsertSessionLink(b.ctx(), unused), tx.DeleteUnusedLinksOfKey(b.ctx(), "key_other"))
+		_, isKept, err2 := tx.SessionLink(b.ctx(), unused.Hash)
+		err3 := tx.DeleteUnusedLinksOfKey(b.ctx(), key.ID)
+		_, unusedFound, err4 := tx.SessionLink(b.ctx(), unused.Hash)
+		_, usedFound, err5 := tx.SessionLink(b.ctx(), link.Hash)
+		if err := errors.Join(err, err2, err3, err4, err5); !isKept || unusedFound || !usedFound || err != nil {
+			return fmt.Errorf("the unused link is %t after another key's are deleted, %t after its own, and the used one %t, %w", isKept, unusedFound, usedFound, err)
+		}
+		return nil
+	})
 	b.engine.Hands(b.T, b.db)(`UPDATE session_links SET user_id = '` + other + `'`)
 	b.update(func(tx *store.Tx) error {
 		if _, _, err := tx.SessionLink(b.ctx(), link.Hash); !errors.Is(err, auth.ErrTampered) {

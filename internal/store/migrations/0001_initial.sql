@@ -102,7 +102,7 @@ CREATE TABLE session_links (
 ) /* clustered */;
 
 CREATE INDEX session_links_unused ON session_links (user_id) WHERE session_id = '';
-CREATE INDEX session_links_of_key ON session_links (key_id) WHERE session_id <> '';
+CREATE INDEX session_links_of_key ON session_links (key_id);
 CREATE INDEX session_links_old ON session_links (expires_at);
 
 -- A bucket's virtual time (GCRA): how far its attempts have used up the time ahead.
