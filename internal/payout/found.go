@@ -73,7 +73,7 @@ func (s *Service) isOverdue(p Payout) bool {
 	return p.State == Waiting && s.untilSent(p) <= clocksDiffer
 }
 
-// untilSent is for how long yet a payout can be cancelled before it is sent. That is told by its first entry: when it is due may have been changed by hand.
+// untilSent is for how long yet a payout can be cancelled before it is sent. Its first entry says so; when it is due may have been changed by hand.
 func (s *Service) untilSent(p Payout) time.Duration {
 	return p.RequestedAt.Add(s.o.CancelWindow).Sub(s.o.Now())
 }

@@ -266,8 +266,8 @@ func (m *market) wasResolved(at port.Name, gatewayID string) {
 	}
 	m.print("%s resolved\n", id)
 	for _, mc := range m.machines { // a loop looks all the time, also where nothing is due
-		for n := range learnsOfIt / time.Minute {
-			m.after((n+1)*time.Minute, func() {
+		for after := time.Minute; after <= learnsOfIt; after += time.Minute {
+			m.after(after, func() {
 				if mc.on != nil {
 					m.look(mc.on, payouts)
 				}

@@ -247,6 +247,7 @@ const maxWaits = 60
 
 // wait is for how long the answer asks the caller to wait.
 func (a answer) wait(t *testing.T) time.Duration {
+	t.Helper()
 	seconds, err := strconv.Atoi(a.retryAfter)
 	if err != nil || seconds < 1 || seconds > 60 {
 		t.Errorf("an answer %d %s asks to wait for %q seconds: %v", a.status, a.Code, a.retryAfter, err)
