@@ -21,8 +21,6 @@ import (
 	"bursar/internal/storetest"
 )
 
-func TestOnPostgres(t *testing.T) { storetest.OnPostgres(t) }
-
 // failer is what a market needs of a test: testing.T and rapid.T both have it.
 type failer interface {
 	Helper()

@@ -160,22 +160,58 @@ func Open(t testing.TB) *store.DB {
 // random ones. To run one of them alone: BURSAR_TEST_ENGINE=postgres go test -run …
 func OnPostgres(t *testing.T) {
 	t.Helper()
+	skipIfChosen(t)
+	arguments := []string{"-test.skip=^" + t.Name() + "$"}
+	if flag.Lookup("rapid.checks") != nil {
+		arguments = append(arguments, fewerChecks)
+	}
+	onPostgres(t, ".", os.Args[0], arguments...)
+}
+
+// OnPostgresOf is OnPostgres for the tests of the package in another directory, some of which are random.
+func OnPostgresOf(t *testing.T, dir string) {
+	t.Helper()
+	skipIfChosen(t)
+	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	for _, file := range files { // so that go test keeps no result after one of them has changed
+		_, statErr := os.Stat(file)
+		err = errors.Join(err, statErr)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	program := filepath.Join(t.TempDir(), "other.test")
+	compile := exec.CommandContext(t.Context(), "go", "test", "-c", "-o", program, ".")
+	compile.Dir = dir
+	if output, err := compile.CombinedOutput(); err != nil {
+		t.Fatalf("compile the tests in %s: %v\n%s", dir, err, output)
+	}
+	onPostgres(t, dir, program, fewerChecks)
+}
+
+const fewerChecks = "-rapid.checks=20" // a fifth of which are tried where tests are short
+
+func skipIfChosen(t *testing.T) {
+	t.Helper()
 	if os.Getenv(Variable) != "" {
 		t.Skip("the engine is chosen")
 	}
+}
+
+// onPostgres runs a program of tests, in the directory of its package.
+func onPostgres(t *testing.T, dir, program string, arguments ...string) {
+	t.Helper()
 	migrated := Place{url: pgtest.New(t)}
 	if err := migrated.Open(t).Close(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { pgtest.DropReused(t, migrated.url) })
-	arguments := []string{"-test.short", "-test.skip=^" + t.Name() + "$"}
-	if flag.Lookup("rapid.checks") != nil {
-		arguments = append(arguments, "-rapid.checks=20") // a fifth of which are tried where tests are short
-	}
+	arguments = append(arguments, "-test.short")
 	if deadline, ok := t.Deadline(); ok {
 		arguments = append(arguments, "-test.timeout="+time.Until(deadline).String())
 	}
-	tests := exec.CommandContext(t.Context(), os.Args[0], arguments...)
+	tests := exec.CommandContext(t.Context(), program, arguments...)
+	tests.Dir = dir
 	tests.Env = append(os.Environ(), Variable+"="+postgres, template+"="+migrated.url, pgtest.Variable+"="+pgtest.ServerURL(t))
 	if output, err := tests.CombinedOutput(); err != nil {
 		t.Errorf("on PostgreSQL: %v\n%s", err, output)
