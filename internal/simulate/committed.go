@@ -465,7 +465,7 @@ func (m *market) wasTaken(on *instance, id payout.ID, now, until time.Time) {
 	}
 	w.takes++
 	m.assert(nothingSpins, w.takes <= maxTakes, string(id), "payout %s was taken up %d times", id, w.takes)
-	w.taken, w.leased = on, until.UnixMicro()
+	w.taken, w.takenAt, w.leased = on, m.now, until.UnixMicro()
 	m.interfere(id, w)
 	m.payoutDue(id, w, until)
 }

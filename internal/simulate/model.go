@@ -105,8 +105,9 @@ type withdrawal struct {
 	// due is when the ledger has its next step, in microseconds since 1970; 0 is never.
 	due int64
 	// taken is the instance that has the lease; nil when the last one to take it has put it down.
-	taken  *instance
-	leased int64
+	taken   *instance
+	takenAt time.Duration
+	leased  int64
 	// changed is when its state last did.
 	changed time.Duration
 	// takes is how often it was taken up, and resends how often it was sent again.

@@ -108,10 +108,10 @@ func (g *gateway) applyReport(on *instance, event string, id payout.ID) error {
 	return nil
 }
 
-// checkFollowed wants a step that has asked the gateway to leave a payout due at once where a notification came since.
+// checkFollowed wants a step that has asked the gateway to leave a payout due at once where a notification came since, and no other step follows it.
 func (m *market) checkFollowed(on *instance, w *withdrawal, p payout.Payout) {
 	isStep := m.current.about == p.ID && m.current.name == stepName(on, payouts) && w.taken == on && m.leasesHold()
-	if !isStep || m.current.looked == 0 || w.notified <= m.current.looked || p.State != w.state || p.GatewayID == "" {
+	if !isStep || m.current.looked == 0 || w.notified <= m.current.looked || w.takenAt >= w.notified || p.State != w.state || p.GatewayID == "" {
 		return
 	}
 	m.assert(notificationsFollowed, p.DueAt.IsZero() || p.DueAt.Sub(on.now()) < time.Second, string(p.ID),
