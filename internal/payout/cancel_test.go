@@ -78,12 +78,8 @@ func TestCancel_AsksTheGatewaySoOften(t *testing.T) {
 // instance that was up all the time: it has no reason to think that the payout was sent before it started.
 func TestCancel_SentByAnotherInstanceAndCutOff_NotRefunded(t *testing.T) {
 	s := newStory(t)
-	saved := s.save()
-	s.later(windowOver)
-	s.wantState(payout.Submitted)
-	s.putBack(t, saved)
-	requested := s.wantState(payout.Waiting).RequestedAt
-	if _, _, err := s.upSince(requested).Cancel(t.Context(), payout.Caller{User: "usr_a"}, s.id, ""); !errors.Is(err, payout.ErrNotCancellable) {
+	other := s.sentAndCutOff(t)
+	if _, _, err := other.Cancel(t.Context(), payout.Caller{User: "usr_a"}, s.id, ""); !errors.Is(err, payout.ErrNotCancellable) {
 		t.Errorf("cancelled with %v", err)
 	}
 	s.wantState(payout.Submitted)
@@ -122,13 +118,9 @@ func TestStep_SentByAnotherInstanceAndCutOff_NotFailed(t *testing.T) {
 	for name, answers := range map[string]bool{"gateway answers": true, "gateway is silent": false} {
 		t.Run(name, func(t *testing.T) {
 			s := newStory(t)
-			saved := s.save()
-			s.later(windowOver)
-			s.wantState(payout.Submitted)
-			s.putBack(t, saved)
-			requested := s.wantState(payout.Waiting).RequestedAt
+			other := s.sentAndCutOff(t)
 			s.gateway.mood, s.gateway.deaf = shunning, !answers
-			if err := s.upSince(requested).Step(t.Context(), s.id); (err == nil) != answers {
+			if err := other.Step(t.Context(), s.id); (err == nil) != answers {
 				t.Errorf("the step ended with %v", err)
 			}
 			s.wantState(map[bool]payout.State{true: payout.Submitted, false: payout.Waiting}[answers])
@@ -167,6 +159,16 @@ func TestCancel_ManyOverdue_NotTooOften(t *testing.T) {
 			t.Fatalf("payout %d of %d: %v", i+1, many, err)
 		}
 	}
+}
+
+// sentAndCutOff has the payout sent, and puts the whole database back to before that. It returns an instance that was up all the time.
+func (s *story) sentAndCutOff(t *testing.T) *payout.Service {
+	t.Helper()
+	saved := s.save()
+	s.later(windowOver)
+	s.wantState(payout.Submitted)
+	s.putBack(t, saved)
+	return s.upSince(s.wantState(payout.Waiting).RequestedAt)
 }
 
 // upSince is another instance on the same database, which started then.

@@ -242,7 +242,7 @@ type answer struct {
 	Data       json.RawMessage
 }
 
-// maxWaits bounds how often a call waits that is told to.
+// maxWaits bounds how often a call waits because an answer asks for it.
 const maxWaits = 60
 
 // wait is for how long the answer asks the caller to wait.
@@ -251,6 +251,7 @@ func (a answer) wait(t *testing.T) time.Duration {
 	seconds, err := strconv.Atoi(a.retryAfter)
 	if err != nil || seconds < 1 || seconds > 60 {
 		t.Errorf("an answer %d %s asks to wait for %q seconds: %v", a.status, a.Code, a.retryAfter, err)
+		return time.Second
 	}
 	return time.Duration(seconds) * time.Second
 }

@@ -199,7 +199,7 @@ func (l *load) told() string {
 // isUnclear says that what was asked for may have been done.
 func (a answer) isUnclear() bool { return a.Code == "outcome_unknown" || a.Code == "timeout" }
 
-// expect is insist for a call that may be answered in no other way than these. Who is told to wait does so, and calls again.
+// expect is insist for a call that may be answered in no other way than these. A call that came too often waits as the answer asks, and is made again.
 func (l *load) expect(at int, c call, data any, statuses ...int) (answer, bool) {
 	a, ok := l.insist(at, c)
 	for range maxWaits {
