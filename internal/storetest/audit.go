@@ -58,36 +58,24 @@ func testAuditPages(_ *testing.T, b *bench) {
 	seller := b.seller("usr_a")
 	b.fund(seller, 10_000)
 	p := b.ask("pyt_000", seller, 1, 0)
-	b.update(func(tx *store.Tx) error {
-		for i := range page {
-			p.ID = payout.ID(fmt.Sprintf("pyt_%03d", i+1))
-			if err := post(b, tx, seller, ledger.PayoutRequested, string(p.ID), payout.Payout{ID: p.ID}, p, ledger.ReservePayout(1)); err != nil {
-				return err
-			}
-			if err := tx.InsertPayout(b.ctx(), p); err != nil {
-				return err
-			}
+	b.updates(page, func(tx *store.Tx, i int) error {
+		p.ID = payout.ID(fmt.Sprintf("pyt_%03d", i+1))
+		if err := post(b, tx, seller, ledger.PayoutRequested, string(p.ID), payout.Payout{ID: p.ID}, p, ledger.ReservePayout(1)); err != nil {
+			return err
 		}
-		return nil
+		return tx.InsertPayout(b.ctx(), p)
+	})
+	b.updates(page+1, func(tx *store.Tx, i int) error {
+		return b.insertSale(tx, sale.Sale{
+			ID: fmt.Sprintf("sale-%03d", i), Seller: seller, Amount: 100, Month: "2026-11", OccurredAt: b.now, AvailableAt: b.now, CreatedAt: b.now, Fingerprint: "f",
+		})
 	})
 	account := b.register("bka_more_000", seller)
-	b.update(func(tx *store.Tx) error {
-		for i := range page + 1 {
-			if err := b.insertSale(tx, sale.Sale{
-				ID: fmt.Sprintf("sale-%03d", i), Seller: seller, Amount: 100, Month: "2026-11", OccurredAt: b.now, AvailableAt: b.now, CreatedAt: b.now, Fingerprint: "f",
-			}); err != nil {
-				return err
-			}
-		}
-		for i := range page {
-			account.ID = bank.ID(fmt.Sprintf("bka_more_%03d", i+1))
-			account.VerificationID, account.Beneficiary = "fav_"+string(account.ID), "fa_"+string(account.ID)
-			account.EncryptedNumber = b.encrypted(account)
-			if err := b.addAccount(tx, account); err != nil {
-				return err
-			}
-		}
-		return nil
+	b.updates(page, func(tx *store.Tx, i int) error {
+		account.ID = bank.ID(fmt.Sprintf("bka_more_%03d", i+1))
+		account.VerificationID, account.Beneficiary = "fav_"+string(account.ID), "fa_"+string(account.ID)
+		account.EncryptedNumber = b.encrypted(account)
+		return b.addAccount(tx, account)
 	})
 	if report := b.wantCleanAudit(); report.Sales != page+2 || report.Payouts != page+1 { // one sale is what the payouts are paid from
 		b.Errorf("the report counts %d sales and %d payouts, want %d and %d", report.Sales, report.Payouts, page+2, page+1)

@@ -234,6 +234,23 @@ func (b *bench) update(fn func(*store.Tx) error) {
 	b.must(b.db.Update(b.ctx(), fn))
 }
 
+// updates calls fn with 0 to times-1, in transactions that are short enough for a slow machine: the store
+// ends one on PostgreSQL after ten seconds.
+func (b *bench) updates(times int, fn func(tx *store.Tx, i int) error) {
+	b.Helper()
+	const each = 50
+	for from := 0; from < times; from += each {
+		b.update(func(tx *store.Tx) error {
+			for i := from; i < min(from+each, times); i++ {
+				if err := fn(tx, i); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+}
+
 // atOnce runs fn so many times at once; none may fail.
 func (b *bench) atOnce(times int, fn func(i int) error) {
 	b.Helper()
