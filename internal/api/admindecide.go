@@ -195,7 +195,7 @@ func (a *api) resolveDiscrepancy(ctx context.Context, who caller, req resolveDis
 		return reply[decidedPayoutJSON]{}, err
 	}
 	p, err := a.o.Payouts.Payout(ctx, who.onPayouts(), req.id)
-	return decidedPayout("The discrepancy is resolved. If the gateway reports it again, it is recorded again.", p, err)
+	return decidedPayout("The discrepancy is resolved. Payouts that it froze stay frozen until you unfreeze them. If the gateway reports it again, it is recorded again.", p, err)
 }
 
 // refundPayoutRequest is a refund by an admin who has looked into the gateway's own records.

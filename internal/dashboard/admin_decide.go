@@ -72,7 +72,7 @@ var actions = []action{
 	{
 		Slug: "resolve", Title: "Mark as resolved", done: "discrepancy-resolved", decides: decision.ResolveDiscrepancy,
 		Does:    "Removes the discrepancy from this payout, once you have settled it with the seller and the gateway.",
-		DoesNot: "It moves no money and changes no state. If the gateway says it again, it is written down again.",
+		DoesNot: "It moves no money and changes no state, and payouts that it froze stay frozen until you resume them. If the gateway says it again, it is written down again.",
 		hidden:  func(p payout.Payout) []hidden { return []hidden{{"seen", p.Discrepancy}} },
 		do: func(ctx context.Context, d *dashboard, v *pageRequest, by decision.By, p payout.Payout) error {
 			return d.o.Payouts.ResolveDiscrepancy(ctx, by, p.ID, plainLines(v.form.Get("seen")))

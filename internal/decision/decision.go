@@ -1,4 +1,5 @@
-// Package decision is the record of what admins decided, and why: who, when, what, about what.
+// Package decision is the record of what admins decided, and why: who, when, what, about what. It also has what the service
+// did by itself and only an admin undoes.
 //
 // A decision is stored in the transaction that carries it out, so that there is neither one without
 // the other. It is never changed.
@@ -29,7 +30,7 @@ type By struct {
 type Decision struct {
 	ID string // prefix "dec_"
 	At time.Time
-	// Admin, Operator, User or Key decided; the others are empty.
+	// Admin, Operator, User or Key decided; the others are empty. All are where the service froze payouts by itself.
 	Admin    string
 	Operator string
 	User     string

@@ -35,8 +35,10 @@ func DecidedBy(d decision.Decision) string {
 		return ActorUser + d.User
 	case d.Key != "":
 		return ActorKey + d.Key
-	default:
+	case d.Admin != "":
 		return ActorAdmin + d.Admin
+	default:
+		return ActorSystem
 	}
 }
 

@@ -14,6 +14,7 @@ func TestDecidedBy(t *testing.T) {
 		"operator:asha": {Operator: "asha"},
 		"user:usr_b":    {User: "usr_b"},
 		"key:key_1":     {Key: "key_1"},
+		"system":        {},
 	} {
 		if got := ledger.DecidedBy(d); got != actor {
 			t.Errorf("%+v was decided by %s, want %s", d, got, actor)

@@ -45,10 +45,7 @@ func newReviewStory(t *testing.T) *story {
 // wantDecisions checks what is on record about a subject, oldest first.
 func (s *story) wantDecisions(subject string, want ...decision.Action) []decision.Decision {
 	s.Helper()
-	list, err := s.db.Decisions(s.Context(), subject, 20)
-	if err != nil {
-		s.Fatal(err)
-	}
+	list := s.decisions(subject)
 	slices.Reverse(list)
 	var got []decision.Action
 	for _, d := range list {

@@ -26,6 +26,15 @@ func TestStore_FailureIsNotSwallowed(t *testing.T) {
 	step := func(s *story) func() (any, error) {
 		return func() (any, error) { return nil, s.payouts.Step(t.Context(), s.id) }
 	}
+	disagreeing := func(s *story) func() (any, error) { // the step's own error is that the gateway disagrees
+		return func() (any, error) {
+			err := s.payouts.Step(t.Context(), s.id)
+			if !errors.Is(err, storetest.ErrStatement) {
+				err = nil
+			}
+			return nil, err
+		}
+	}
 	stepIn := func(m mood) func(s *story) func() (any, error) {
 		return func(s *story) func() (any, error) {
 			s.now, s.gateway.mood = s.now.Add(windowOver), m
@@ -117,13 +126,13 @@ func TestStore_FailureIsNotSwallowed(t *testing.T) {
 			s.gateway.mood = lostAnswers
 			s.later(windowOver)
 			s.gateway.mood, s.gateway.twofold = fair, true
-			return func() (any, error) {
-				err := s.payouts.Step(t.Context(), s.id)
-				if !errors.Is(err, storetest.ErrStatement) {
-					err = nil
-				}
-				return nil, err
-			}
+			return disagreeing(s)
+		},
+		"paid after its end": func(s *story) func() (any, error) {
+			s.gateway.mood = refusing
+			s.later(windowOver)
+			s.put(s.made(gateway.Paid))
+			return disagreeing(s)
 		},
 		"gateway not configured": func(s *story) func() (any, error) {
 			s.route("another", s.another())

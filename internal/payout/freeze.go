@@ -116,6 +116,20 @@ func (s *Service) decideStop(ctx context.Context, by decision.By, action decisio
 	return nil
 }
 
+// freezeForTransfer freezes a seller's payouts because a payout that ended unpaid has a transfer all the same, or two: without that, the next
+// payout would send the money once more. An admin unfreezes them. Payouts that are frozen stay so.
+func (s *Service) freezeForTransfer(ctx context.Context, p Payout) error {
+	by := decision.By{Note: fmt.Sprintf("Payout %s is paid, or may be, beyond what the balance says: see its discrepancy.", p.ID)}
+	err := recordStop(ctx, s.o.Store, s.o.Mails, decision.New(by, decision.FreezePayouts, p.Seller, p.Seller, s.o.Now()))
+	if errors.Is(err, ErrFrozen) || errors.Is(err, ErrSellerNotFound) {
+		return nil
+	}
+	if err == nil {
+		s.o.Logger.WarnContext(ctx, "seller's payouts frozen", slog.String("seller", p.Seller), slog.String("payout_id", string(p.ID)))
+	}
+	return err
+}
+
 // PauseOrResume is [Service.Pause] or [Service.Resume] for a command, which has no gateways: a running service finds the
 // decision in the datastore.
 func PauseOrResume(ctx context.Context, store Store, by decision.By, action decision.Action, now time.Time) error {

@@ -13,6 +13,7 @@ import (
 
 	"bursar/internal/decision"
 	"bursar/internal/fault"
+	"bursar/internal/gateway"
 	"bursar/internal/ledger"
 	"bursar/internal/mail"
 	"bursar/internal/payout"
@@ -423,4 +424,91 @@ func TestStopped_NotRescheduled(t *testing.T) {
 			s.wantState(payout.Submitted)
 		})
 	}
+}
+
+// decisions lists what is on record about a subject, newest first.
+func (s *story) decisions(subject string) []decision.Decision {
+	s.Helper()
+	list, err := s.db.Decisions(s.Context(), subject, 20)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return list
+}
+
+// TestPaidAfterItsEnd_FreezesSeller has a gateway that has a transfer, or two, of a payout whose amount its seller has back. The next payout would
+// send that money again, so it waits until an admin has looked. What the admin has seen freezes nothing again.
+func TestPaidAfterItsEnd_FreezesSeller(t *testing.T) {
+	fail := func(s *story) payout.Payout {
+		s.gateway.mood = refusing
+		s.later(windowOver)
+		s.gateway.mood = fair
+		s.wantState(payout.Failed)
+		return s.request("usr_a", 100_000)
+	}
+	for name, tell := range map[string]func(*story){
+		"paid":          func(s *story) { s.put(s.made(gateway.Paid)) },
+		"under way":     func(s *story) { s.put(s.made(gateway.InProgress)) },
+		"two transfers": func(s *story) { s.gateway.twofold = true },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStory(t)
+			next := fail(s)
+			tell(s)
+			s.notification("event-1")
+			s.later(time.Second)
+			s.wantOnHold("usr_a")
+			s.gateway.twofold = false // the next one has its own
+			sent := s.gateway.sent
+			s.later(windowOver)
+			if state := s.stateOf(next.ID); state != payout.Waiting || s.gateway.sent != sent {
+				t.Errorf("the next payout is %s, and %d orders were sent", state, s.gateway.sent-sent)
+			}
+			if made := s.decisions("usr_a"); len(made) != 1 || made[0].Action != decision.FreezePayouts || ledger.DecidedBy(made[0]) != ledger.ActorSystem || !strings.Contains(made[0].Note, string(s.id)) {
+				t.Errorf("on record are %+v", made)
+			}
+			if err := s.payouts.Unfreeze(t.Context(), ada, "usr_a"); err != nil {
+				t.Fatal(err)
+			}
+			tell(s)
+			s.notification("event-2")
+			s.later(0)
+			s.gateway.twofold = false
+			s.later(15 * time.Minute)
+			if state := s.stateOf(next.ID); state != payout.Submitted {
+				t.Errorf("payouts were resumed, and the next one is %s", state)
+			}
+			if made := s.decisions("usr_a"); len(made) != 2 {
+				t.Errorf("it was frozen again: on record are %+v", made)
+			}
+		})
+	}
+	t.Run("frozen before", func(t *testing.T) {
+		s := newStory(t)
+		fail(s)
+		if err := s.payouts.Freeze(t.Context(), ada, "usr_a"); err != nil {
+			t.Fatal(err)
+		}
+		s.put(s.made(gateway.Paid))
+		s.notification("event-1")
+		s.later(time.Second)
+		if p := s.wantState(payout.Failed); p.Discrepancy == "" {
+			t.Error("nothing was written down")
+		}
+		s.wantDecisions("usr_a", decision.FreezePayouts)
+	})
+	t.Run("not for a transfer that failed", func(t *testing.T) {
+		s := newStory(t)
+		next := fail(s)
+		s.put(s.made(gateway.Failed))
+		s.gateway.transfers[string(s.id)].amount++
+		s.notification("event-1")
+		s.later(windowOver)
+		if p := s.wantState(payout.Failed); p.Discrepancy == "" {
+			t.Error("nothing was written down")
+		}
+		if state := s.stateOf(next.ID); state != payout.Submitted {
+			t.Errorf("the next payout is %s", state)
+		}
+	})
 }

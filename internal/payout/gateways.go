@@ -31,11 +31,22 @@ func (s *Service) lookUp(ctx context.Context, p Payout) (gateway.Report, error) 
 	}
 	report, err := g.Find(ctx, string(p.ID))
 	if errors.Is(err, gateway.ErrManyTransfers) {
-		if noted := s.recordDiscrepancy(ctx, p.ID, err); noted != nil {
+		if noted := s.recordMany(ctx, p, err); noted != nil {
 			return report, noted
 		}
 	}
 	return report, err
+}
+
+// recordMany records that the gateway has several transfers of a payout, of which the balance knows one at most. The seller's payouts are
+// frozen before it is recorded, once.
+func (s *Service) recordMany(ctx context.Context, p Payout, said error) error {
+	if p.Discrepancy == "" {
+		if err := s.freezeForTransfer(context.WithoutCancel(ctx), p); err != nil {
+			return err
+		}
+	}
+	return s.recordDiscrepancy(ctx, p.ID, said)
 }
 
 // CodeNoGateway marks a payout that waits because its gateway is not configured.

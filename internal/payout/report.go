@@ -1,6 +1,7 @@
 package payout
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,8 +32,28 @@ type alsoRecord func(ChangeTx, Payout) error
 
 // applyReportIf is applyReport in an actor's name. It reports whether the payout's state changed. guard gets the payout as it is
 // now: if it returns an error, nothing is applied. What else it returns is recorded if the report is applied, and only then.
+//
+// Before it records that money left for a payout that ended unpaid, it freezes the seller's payouts: the seller has that money in the
+// balance again.
 func (s *Service) applyReportIf(
 	ctx context.Context, scope ledger.Scope, seen Payout, r gateway.Report, actor string, guard func(Payout) (alsoRecord, error),
+) (bool, error) {
+	moved, err := s.applyReportOnce(ctx, scope, seen, r, actor, guard, true)
+	if !errors.Is(err, errNotFrozen) {
+		return moved, err
+	}
+	if err := s.freezeForTransfer(context.WithoutCancel(ctx), seen); err != nil {
+		return false, err
+	}
+	return s.applyReportOnce(ctx, scope, seen, r, actor, guard, false)
+}
+
+// errNotFrozen means that a seller's payouts have to be frozen first.
+var errNotFrozen = errors.New("payout: money left for a payout that ended unpaid, and its seller's payouts are not frozen")
+
+// applyReportOnce is applyReportIf, and fails with errNotFrozen where mayNeedFreeze and the seller's payouts have to be frozen first.
+func (s *Service) applyReportOnce(
+	ctx context.Context, scope ledger.Scope, seen Payout, r gateway.Report, actor string, guard func(Payout) (alsoRecord, error), mayNeedFreeze bool,
 ) (bool, error) {
 	var from, to State
 	var discrepancy error
@@ -63,6 +84,11 @@ func (s *Service) applyReportIf(
 			return nil
 		}
 		if discrepancy != nil {
+			if mayNeedFreeze && intact && p.Discrepancy != discrepancy.Error() && hasLeft(*p, r) {
+				if balance, err := tx.Balance(ctx, p.Seller); err != nil || !balance.Frozen {
+					return cmp.Or(err, errNotFrozen)
+				}
+			}
 			if said := discrepancy.Error(); said != TamperedNote || p.Discrepancy == "" { // a note about tampering replaces no discrepancy of the gateway
 				p.Discrepancy = said
 			}
@@ -135,6 +161,12 @@ func (s *Service) recordDiscrepancy(ctx context.Context, id ID, said error) erro
 		s.logDiscrepancy(ctx, id, said)
 	}
 	return err
+}
+
+// hasLeft reports whether the gateway has paid, or may yet pay, a payout whose amount the seller has in the balance again.
+func hasLeft(p Payout, r gateway.Report) bool {
+	to := reportedState(r, p.State)
+	return p.endedUnpaid() && (to == Submitted || to == Completed)
 }
 
 // discrepancyError is a discrepancy that was recorded on the payout.

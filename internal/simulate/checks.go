@@ -71,7 +71,7 @@ var (
 	waitsAsAsked          = Check{"waits-as-asked", "When the gateway asks to be left alone for a while, nothing is sent again before that is over."}
 	listsReadWhole        = Check{"lists-are-read-whole", "A list of the gateway's is read page by page to its end, none twice and none left out."}
 	writtenAsMeant        = Check{"rows-are-as-written", "What a transaction wrote is in the ledger as it was written, and one that was refused or undone has left no trace."}
-	discrepanciesKept     = Check{"discrepancies-are-kept", "A discrepancy moves no money, and is recorded until an admin resolves it."}
+	discrepanciesKept     = Check{"discrepancies-are-kept", "A discrepancy moves no money, and is recorded until an admin resolves it. One that tells of money that left for a payout that ended unpaid freezes its seller's payouts."}
 	referencesKept        = Check{"references-are-kept", "A payout keeps the gateway's and the bank's reference, and one that is paid has those that the gateway tells."}
 	oldestFirst           = Check{"longest-due-first", "Of what is due, what has been so longest is taken first."}
 	holdsKept             = Check{"holds-are-kept", "After a verified bank account was replaced or a forgotten password was set, no payout is requested until the cool-down is over or an admin has lifted it."}

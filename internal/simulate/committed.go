@@ -389,6 +389,8 @@ func (m *market) checkLie(w *withdrawal, p payout.Payout) {
 	asksAgain := lie.overtaken && w.state == payout.Submitting && p.State == payout.Unknown
 	m.assert(discrepanciesKept, overtaken || asksAgain || (p.State == w.state && (lie.overtaken || p.Discrepancy != "")), string(p.ID),
 		"the gateway said of payout %s, which was %s, that %s; it is %s now, with the discrepancy %q (try %d)", p.ID, lie.was, lie.what, p.State, p.Discrepancy, p.Tries)
+	isNews := lie.what == paidAfterAll && p.Discrepancy != w.last.Discrepancy
+	m.assert(discrepanciesKept, !isNews || m.wereStopped(p.Seller), string(p.ID), "the gateway said of payout %s, which is %s, that it was paid, and the payouts of %s go on", p.ID, p.State, p.Seller)
 }
 
 // wereRescheduled notes that a start made all payouts due that the gateway may have, but for those that may be being sent again:
@@ -441,7 +443,9 @@ func (m *market) wasDecided(d decision.Decision) {
 	m.decided[decided{d.Subject, m.current.number}]++
 	m.wasStopped(d)
 	m.note(d.Subject, d.Admin, "decision on record: "+string(d.Action))
-	m.assert(decisionsKept, d.Admin == m.admin && m.current.name == admin, d.Subject, "it is on record that %s decided on %s (%s), and they did not", d.Admin, d.Subject, d.Action)
+	isByItself := ledger.DecidedBy(d) == ledger.ActorSystem
+	m.assert(decisionsKept, !isByItself || d.Action == decision.FreezePayouts && m.mayBeFrozen(d.Owner), d.Owner, "the payouts of %s were frozen by no admin (%s), and nothing left beside the balance: %s", d.Owner, d.Action, d.Note)
+	m.assert(decisionsKept, isByItself || d.Admin == m.admin && m.current.name == admin, d.Subject, "it is on record that %s decided on %s (%s), and they did not", d.Admin, d.Subject, d.Action)
 	m.assert(decisionsKept, d.Owner == m.model.ownerOf(d.Subject), d.Subject, "the decision on %s (%s) is in the journal of %q, which is not its owner's", d.Subject, d.Action, d.Owner)
 }
 

@@ -109,6 +109,9 @@ func (m *market) isNamedAt(w *withdrawal) bool {
 	return a == nil || a.at == "" || a.at == w.at
 }
 
+// paidAfterAll is the lie about a payout that ended unpaid. Its seller has the money back, so the next payout would send it again.
+const paidAfterAll = "it was paid"
+
 // lieAbout says of a payout what can't be true beside the ledger. What was asked for by its id may also be said to be
 // another.
 func (w wire) lieAbout(req *http.Request, a *answer, p *razorpayx.Payout) {
@@ -129,7 +132,7 @@ func (w wire) lieAbout(req *http.Request, a *answer, p *razorpayx.Payout) {
 	case n == 0 && req.URL.RawQuery == "":
 		p.ReferenceID, lie.what = razorpayx.Text(m.ids.New("pyt_", m.clock())), "it is another payout's"
 	case n == 1 && refunded:
-		p.Status, lie.what = razorpayx.StatusProcessed, "it was paid"
+		p.Status, lie.what = razorpayx.StatusProcessed, paidAfterAll
 	case p.Amount%3 == 0 && m.isNamedAt(known): // the amount chooses among the others, so that runs from before are thrown the same dice
 		p.FundAccountID, lie.what = "fa_00000000000000", "it went to another account"
 	case p.Amount%3 == 1:

@@ -110,4 +110,10 @@ var moreBugs = []planted{
 	{"an unmatched transfer is resolved twice", []edit{
 		{inStore, "SET resolved = 1 WHERE gateway = $1 AND gateway_id = $2 AND resolved = 0", "SET resolved = 1 WHERE gateway = $1 AND gateway_id = $2"},
 	}},
+	{"what is paid after its end freezes nobody", []edit{
+		{inPayout, "return p.endedUnpaid() && (to == Submitted || to == Completed)", "return p.endedUnpaid() && to == \"\""},
+	}},
+	{"each discrepancy freezes its seller", []edit{
+		{inPayout, "return p.endedUnpaid() && (to == Submitted || to == Completed)", "return to != \"\""},
+	}},
 }

@@ -56,6 +56,16 @@ func (m *market) wasStopped(d decision.Decision) {
 	}
 }
 
+// mayBeFrozen reports whether a gateway has said of a payout of a seller, which ended unpaid, what would mean that its money left.
+func (m *market) mayBeFrozen(seller string) bool {
+	for id := range m.gateways.lies {
+		if w := m.model.payouts[id]; w != nil && w.seller == seller && (w.state == payout.Failed || w.state == payout.Cancelled) {
+			return true
+		}
+	}
+	return false
+}
+
 // wereResumed notes that the payouts that waited because they were stopped, of a seller or of all, are due.
 func (m *market) wereResumed(seller string, n int64, now time.Time) {
 	owner := string(m.current.about) // whose payouts the admin has resumed
