@@ -228,7 +228,7 @@ func (db *DB) newAuditor(ctx context.Context, keys AuditKeys) (a *auditor, end f
 	if err != nil {
 		return nil, nil, fmt.Errorf("audit: %w", err)
 	}
-	a = &auditor{ctx: ctx, tx: tx, unreadable: db.dialect.unreadable, overflowed: db.dialect.overflowed, keys: keys, found: mismatches{sellers: map[string]bool{}, forged: map[entryPlace]bool{}}}
+	a = &auditor{ctx: ctx, tx: viewed{tx, db.fail}, unreadable: db.dialect.unreadable, overflowed: db.dialect.overflowed, keys: keys, found: mismatches{sellers: map[string]bool{}, forged: map[entryPlace]bool{}}}
 	for _, statement := range db.dialect.readAll {
 		a.do(statement)
 	}
@@ -243,7 +243,7 @@ func (db *DB) newAuditor(ctx context.Context, keys AuditKeys) (a *auditor, end f
 // auditor reads within one view, up to its first error.
 type auditor struct {
 	ctx context.Context //nolint:containedctx // it lives for one call
-	tx  *sql.Tx
+	tx  viewed
 	err error
 	// unreadable says what the errors of reads mean.
 	unreadable func(error) error

@@ -15,7 +15,8 @@ import (
 // TestRead_FailureIsReturned has each statement of each read fail: a read that fails must not look like one that found nothing.
 func TestRead_FailureIsReturned(t *testing.T) {
 	db := openTemp(t)
-	db.UseKeys(testKeys(t))
+	keys := testKeys(t)
+	db.UseKeys(keys)
 	appendSale(t, db, "asha", "s1")
 	failAt, ran, failed := 0, 0, ""
 	broken := errors.New("the disk is gone")
@@ -106,6 +107,7 @@ func TestRead_FailureIsReturned(t *testing.T) {
 			_, err := db.ReconciledAt(ctx, []gateway.Name{"sandbox"}, noon)
 			return err
 		},
+		"Audit": func(ctx context.Context) error { _, err := db.Audit(ctx, keys); return err },
 		"Watch": func(ctx context.Context) error { _, err := db.Watch(ctx, noon); return err },
 	} {
 		for n := 0; ; n++ { // 0 is no failure

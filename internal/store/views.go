@@ -91,6 +91,15 @@ type viewed struct {
 	fail func(statement string) error // see [DB.FailBefore]
 }
 
+func (v viewed) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
+	if v.fail != nil {
+		if err := v.fail(query); err != nil {
+			return nil, err
+		}
+	}
+	return v.Tx.ExecContext(ctx, query, args...)
+}
+
 func (v viewed) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
 	if v.fail != nil {
 		if err := v.fail(query); err != nil {
