@@ -117,18 +117,26 @@ func (s *Service) decideStop(ctx context.Context, by decision.By, action decisio
 }
 
 // freezeForTransfer freezes a seller's payouts because a payout that ended unpaid has a transfer all the same, or two: without that, the next
-// payout would send the money once more. An admin unfreezes them. Payouts that are frozen stay so.
+// payout would send the money once more. An admin unfreezes them. Payouts that are frozen stay so. Until the freeze is written, this
+// process sends nothing of the seller's: who can write to the database may keep it from being written.
 func (s *Service) freezeForTransfer(ctx context.Context, p Payout) error {
+	now := s.o.Now()
+	s.lost.stop(p.Seller, now.Add(stoppedUnfrozen))
 	by := decision.By{Note: fmt.Sprintf("Payout %s is paid, or may be, beyond what the balance says: see its discrepancy.", p.ID)}
-	err := recordStop(ctx, s.o.Store, s.o.Mails, decision.New(by, decision.FreezePayouts, p.Seller, p.Seller, s.o.Now()))
-	if errors.Is(err, ErrFrozen) || errors.Is(err, ErrSellerNotFound) {
-		return nil
-	}
+	err := recordStop(ctx, s.o.Store, s.o.Mails, decision.New(by, decision.FreezePayouts, p.Seller, p.Seller, now))
 	if err == nil {
 		s.o.Logger.WarnContext(ctx, "seller's payouts frozen", slog.String("seller", p.Seller), slog.String("payout_id", string(p.ID)))
 	}
+	if err == nil || errors.Is(err, ErrFrozen) || errors.Is(err, ErrSellerNotFound) {
+		s.lost.stop(p.Seller, time.Time{})
+		return nil
+	}
 	return err
 }
+
+// stoppedUnfrozen is how long a seller's payouts are stopped in memory while a freeze can't be written. The step that failed is tried again
+// several times meanwhile.
+const stoppedUnfrozen = time.Hour
 
 // PauseOrResume is [Service.Pause] or [Service.Resume] for a command, which has no gateways: a running service finds the
 // decision in the datastore.

@@ -436,6 +436,24 @@ func (s *story) decisions(subject string) []decision.Decision {
 	return list
 }
 
+// freezeless is a store that can't write a freeze while writes is false.
+type freezeless struct {
+	payout.Store
+	writes *bool
+}
+
+func (f freezeless) InTx(ctx context.Context, fn func(payout.Tx) error) error {
+	return f.Store.InTx(ctx, func(tx payout.Tx) error {
+		if err := fn(tx); err != nil {
+			return err
+		}
+		if b, err := tx.Balance(ctx, "usr_a"); err != nil || b.Frozen && !*f.writes {
+			return errors.Join(err, errDied)
+		}
+		return nil
+	})
+}
+
 // TestPaidAfterItsEnd_FreezesSeller has a gateway that has a transfer, or two, of a payout whose amount its seller has back. The next payout would
 // send that money again, so it waits until an admin has looked. What the admin has seen freezes nothing again.
 func TestPaidAfterItsEnd_FreezesSeller(t *testing.T) {
@@ -450,6 +468,10 @@ func TestPaidAfterItsEnd_FreezesSeller(t *testing.T) {
 		"paid":          func(s *story) { s.put(s.made(gateway.Paid)) },
 		"under way":     func(s *story) { s.put(s.made(gateway.InProgress)) },
 		"two transfers": func(s *story) { s.gateway.twofold = true },
+		"paid, and its row was changed": func(s *story) {
+			s.put(s.made(gateway.Paid))
+			s.place.ByHand(s.T, `UPDATE payouts SET notes = 'gift' WHERE id = '`+string(s.id)+`'`)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStory(t)
@@ -467,13 +489,17 @@ func TestPaidAfterItsEnd_FreezesSeller(t *testing.T) {
 			if made := s.decisions("usr_a"); len(made) != 1 || made[0].Action != decision.FreezePayouts || ledger.DecidedBy(made[0]) != ledger.ActorSystem || !strings.Contains(made[0].Note, string(s.id)) {
 				t.Errorf("on record are %+v", made)
 			}
-			if err := s.payouts.Unfreeze(t.Context(), ada, "usr_a"); err != nil {
+			settled := s.payouts.ResolveDiscrepancy(t.Context(), ada, s.id, s.payout().Discrepancy)
+			if err := errors.Join(settled, s.payouts.Unfreeze(t.Context(), ada, "usr_a")); err != nil {
 				t.Fatal(err)
 			}
 			tell(s)
 			s.notification("event-2")
 			s.later(0)
 			s.gateway.twofold = false
+			if p := s.wantState(payout.Failed); p.Discrepancy == "" {
+				t.Error("it was told again, and is not listed again")
+			}
 			s.later(15 * time.Minute)
 			if state := s.stateOf(next.ID); state != payout.Submitted {
 				t.Errorf("payouts were resumed, and the next one is %s", state)
@@ -496,6 +522,46 @@ func TestPaidAfterItsEnd_FreezesSeller(t *testing.T) {
 			t.Error("nothing was written down")
 		}
 		s.wantDecisions("usr_a", decision.FreezePayouts)
+	})
+	t.Run("not where the row alone says that it failed", func(t *testing.T) {
+		s := newStory(t)
+		s.later(windowOver)
+		s.gateway.transfers[string(s.id)].advance(1)
+		s.later(time.Hour)
+		s.wantState(payout.Completed)
+		s.place.ByHand(t, `UPDATE payouts SET state = 'failed' WHERE id = '`+string(s.id)+`'`)
+		s.notification("event-1")
+		s.later(time.Second)
+		if p := s.payout(); !p.IsTampered() || len(s.decisions("usr_a")) > 0 {
+			t.Errorf("the discrepancy is %q, and on record are %+v", p.Discrepancy, s.decisions("usr_a"))
+		}
+	})
+	t.Run("a freeze that can't be written", func(t *testing.T) {
+		s := newStory(t)
+		next := fail(s)
+		s.put(s.made(gateway.Paid))
+		s.notification("event-1")
+		s.now = s.now.Add(windowOver)
+		writes := false
+		s.payouts = s.newPayoutsOn(t, freezeless{s.db.Payouts(), &writes})
+		s.reconcileStartup()
+		if err := s.payouts.Step(t.Context(), s.id); !errors.Is(err, errDied) {
+			t.Errorf("the step ended with %v", err)
+		}
+		if err := s.payouts.Step(t.Context(), next.ID); err != nil {
+			t.Errorf("the step of the next payout ended with %v", err)
+		}
+		if state := s.stateOf(next.ID); state != payout.Waiting {
+			t.Errorf("the freeze is not written, and the next payout is %s", state)
+		}
+		writes = true
+		if err := errors.Join(s.payouts.Step(t.Context(), s.id), s.payouts.Unfreeze(t.Context(), ada, "usr_a")); err == nil || len(s.decisions("usr_a")) != 2 {
+			t.Errorf("the freeze can be written again: %v, and on record are %+v", err, s.decisions("usr_a"))
+		}
+		s.later(15 * time.Minute)
+		if state := s.stateOf(next.ID); state != payout.Submitted {
+			t.Errorf("payouts were resumed, and the next one is %s", state)
+		}
 	})
 	t.Run("not for a transfer that failed", func(t *testing.T) {
 		s := newStory(t)

@@ -39,9 +39,13 @@ func (s *Service) lookUp(ctx context.Context, p Payout) (gateway.Report, error) 
 }
 
 // recordMany records that the gateway has several transfers of a payout, of which the balance knows one at most. The seller's payouts are
-// frozen before it is recorded, once.
+// frozen before it is recorded for the first time.
 func (s *Service) recordMany(ctx context.Context, p Payout, said error) error {
-	if p.Discrepancy == "" {
+	entries, err := s.o.Store.EntriesAbout(ctx, p.Seller, string(p.ID))
+	if err != nil && !isTampered(err) {
+		return err
+	}
+	if _, wasSaid := fold(p.ID, entries, said.Error()); !wasSaid && len(entries) > 0 && p.Discrepancy == "" {
 		if err := s.freezeForTransfer(context.WithoutCancel(ctx), p); err != nil {
 			return err
 		}

@@ -23,6 +23,8 @@ type lostTransfers struct {
 	triedAt time.Time
 	// triedOf is the seller whose transfer was tried last.
 	triedOf string
+	// unfrozen are sellers whose payouts have to be frozen, and until when they are stopped without that.
+	unfrozen map[string]time.Time
 }
 
 type lostTransfer struct {
@@ -107,11 +109,25 @@ func (l lostTransfer) isSame(o lostTransfer) bool {
 	return l.id == o.id && l.g.Name() == o.g.Name() && l.transfer.GatewayID == o.transfer.GatewayID
 }
 
-// hasLost reports whether a lost transfer stops a seller's payouts.
+// hasLost reports whether a lost transfer stops a seller's payouts, or one for which they could not be frozen.
 func (s *Service) hasLost(seller string) bool {
 	s.lost.Lock()
 	defer s.lost.Unlock()
-	return len(s.lost.of[seller]) > 0
+	return len(s.lost.of[seller]) > 0 || s.o.Now().Before(s.lost.unfrozen[seller])
+}
+
+// stop stops a seller's payouts until a time; none lets them go on.
+func (l *lostTransfers) stop(seller string, until time.Time) {
+	l.Lock()
+	defer l.Unlock()
+	if until.IsZero() {
+		delete(l.unfrozen, seller)
+		return
+	}
+	if l.unfrozen == nil {
+		l.unfrozen = map[string]time.Time{}
+	}
+	l.unfrozen[seller] = until
 }
 
 // retryLost tries once more to take in what was lost, now and then, and forgets what was, or what an admin has resolved.

@@ -1,7 +1,6 @@
 package payout
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -84,12 +83,12 @@ func (s *Service) applyReportOnce(
 			return nil
 		}
 		if discrepancy != nil {
-			if mayNeedFreeze && intact && p.Discrepancy != discrepancy.Error() && hasLeft(*p, r) {
-				if balance, err := tx.Balance(ctx, p.Seller); err != nil || !balance.Frozen {
-					return cmp.Or(err, errNotFrozen)
-				}
-			}
 			if said := discrepancy.Error(); said != TamperedNote || p.Discrepancy == "" { // a note about tampering replaces no discrepancy of the gateway
+				if mayNeedFreeze && said != p.Discrepancy {
+					if err := checkFrozen(ctx, tx, *p, r, said); err != nil {
+						return err
+					}
+				}
 				p.Discrepancy = said
 			}
 			p.Tries++
@@ -163,10 +162,36 @@ func (s *Service) recordDiscrepancy(ctx context.Context, id ID, said error) erro
 	return err
 }
 
-// hasLeft reports whether the gateway has paid, or may yet pay, a payout whose amount the seller has in the balance again.
-func hasLeft(p Payout, r gateway.Report) bool {
-	to := reportedState(r, p.State)
-	return p.endedUnpaid() && (to == Submitted || to == Completed)
+// checkFrozen fails with errNotFrozen if, by the journal, the seller has a payout's amount in the balance again, the gateway has paid it or may
+// yet pay it, and the seller's payouts go on. What was said before of the payout froze them then, and an admin has seen it.
+func checkFrozen(ctx context.Context, tx ChangeTx, p Payout, r gateway.Report, said string) error {
+	entries, err := tx.EntriesAbout(ctx, p.Seller, string(p.ID))
+	if err != nil && !isTampered(err) {
+		return err
+	}
+	journaled, wasSaid := fold(p.ID, entries, said)
+	to := reportedState(r, journaled.State)
+	if wasSaid || !journaled.endedUnpaid() || to != Submitted && to != Completed {
+		return nil
+	}
+	balance, err := tx.Balance(ctx, p.Seller)
+	if err == nil && !balance.Frozen {
+		err = errNotFrozen
+	}
+	return err
+}
+
+// fold is what a payout's entries make of it, and whether it had a discrepancy that says so before. That it was tampered with may have been
+// said of what it was before its end.
+func fold(id ID, entries []ledger.Entry, said string) (p Payout, wasSaid bool) {
+	p.ID = id
+	for _, e := range entries {
+		if ledger.ApplyEntry(e, &p) != nil {
+			return Payout{}, false
+		}
+		wasSaid = wasSaid || p.Discrepancy == said && (said != TamperedNote || p.endedUnpaid())
+	}
+	return p, wasSaid
 }
 
 // discrepancyError is a discrepancy that was recorded on the payout.

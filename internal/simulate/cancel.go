@@ -3,10 +3,13 @@ package simulate
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"bursar/internal/decision"
 	"bursar/internal/fault"
+	"bursar/internal/ledger"
 	"bursar/internal/payout"
 )
 
@@ -102,6 +105,10 @@ func (m *market) cancelUnderKey(on *instance, c *cancellation) error {
 		c.answered, c.carriedOut = true, c.carriedOut || !replayed
 	case errors.Is(err, payout.ErrNotCancellable):
 		message := fault.From(err).Message
+		w := m.model.payouts[c.id]
+		isOurs := w != nil && w.state == payout.Cancelled && m.wasCancelledByGateway(on, w) && m.countDecisions(on, string(c.id), decision.CancelPayout) == 0
+		m.assert(answersAreTrue, !isOurs || !strings.Contains(message, string(payout.Cancelled)), string(c.id),
+			"the gateway cancelled payout %s, which nobody has on record, and the cancellation under the key %s was answered with %q", c.id, c.key, message)
 		m.assert(oneAnswerPerKey, !c.answered || c.refusal == message, string(c.id), "the cancellation of payout %s under the key %s was answered with %q, and again with %q", c.id, c.key, c.refusal, message)
 		c.answered, c.refusal = true, message
 	default:
@@ -109,6 +116,13 @@ func (m *market) cancelUnderKey(on *instance, c *cancellation) error {
 		m.assert(answersAreKnown, gone || isUnavailable(err), string(c.id), "the cancellation of payout %s under the key %s was answered with %v", c.id, c.key, err)
 	}
 	return err
+}
+
+// wasCancelledByGateway reports whether the journal says that a payout's end is what the gateway reported.
+func (m *market) wasCancelledByGateway(on *instance, w *withdrawal) bool {
+	entries, err := on.db.EntriesAbout(m.ctx, w.seller, string(w.last.ID))
+	m.assert(datastoreReadable, err == nil, string(w.last.ID), "read the entries about %s: %v", w.last.ID, err)
+	return slices.ContainsFunc(entries, func(e ledger.Entry) bool { return e.Type == ledger.PayoutCancelled && e.Actor == ledger.ActorGateway })
 }
 
 // callToCancel has an instance cancel a payout for the admin, and reports whether the answer is an earlier one. The first

@@ -151,7 +151,7 @@ func (m *market) wasAsked(on *instance, p payout.Payout) {
 	m.note(string(p.ID), p.Seller, fmt.Sprintf("payout of %d committed:", p.Amount))
 	m.payoutDue(p.ID, m.model.payouts[p.ID], p.DueAt)
 	if m.strikes(hookForged) {
-		m.gateways.named(p.Gateway).announce(p.ID)
+		m.gateways.named(p.Gateway).announce(p.ID, cancelWindow)
 	}
 	m.replaceSoon(payout.Waiting)
 	if m.backUpSoon && !m.backUpUnknown {

@@ -41,6 +41,8 @@ type receiver struct {
 	asks  *time.Duration
 	sent  int
 	waits string
+	// during is what happens, once, between what is sent to it next and the answer.
+	during func()
 	// last is what was sent to it last.
 	last webhook.Message
 	// wasDisabled says that it answered 410, or nothing for days: what happened meanwhile is not kept for it.
@@ -247,6 +249,10 @@ func (p post) Send(ctx context.Context, msg webhook.Message) (webhook.Answer, er
 		answer.Status = 307
 	case answersGone, manners:
 		answer.Status, r.wasDisabled = 410, true
+	}
+	if during := r.during; during != nil {
+		r.during = nil
+		during()
 	}
 	m.step(on, 5*time.Millisecond, 200*time.Millisecond)
 	return answer, err

@@ -20,6 +20,12 @@ func (m *market) checkEmailChange() {
 	s := m.sellers[at]
 	m.undoing = true
 	defer func() { m.undoing = false }()
+	err := on.users.ForgotPassword(m.ctx, emailOf(s.id), auth.Device{})
+	_, err2 := on.users.AnswerMailRequest(m.ctx)
+	before, _ := mailTo[mail.ResetPassword](m, s.id)
+	if !m.assert(answersAreKnown, err == nil && err2 == nil, s.id, "%s can't ask for a link that sets the password: %v, %v", s.id, err, err2) {
+		return
+	}
 	changed, err := m.moveAddress(on, s)
 	if !m.assert(answersAreKnown, err == nil, s.id, "%s can't change the e-mail address: %v", s.id, err) {
 		return
@@ -27,12 +33,15 @@ func (m *market) checkEmailChange() {
 	m.wasPutOnHold(on, s, "the e-mail address was changed", changed.HoldUntil)
 	_, err = m.login(on, s, s.password)
 	m.assert(takeoversEndAccess, errors.Is(err, auth.ErrCredentials), s.id, "%s has another address, and a sign-in with the former one was answered with %v", s.id, err)
+	err = on.users.SetForgottenPassword(m.ctx, before.Token, newPassword, auth.Device{})
+	m.assert(takeoversEndAccess, before.Token != "" && errors.Is(err, auth.ErrMailToken), s.id,
+		"%s has another address, and a link that was mailed to the former one sets the password: %v", s.id, err)
 	thief, err := on.users.Login(m.ctx, auth.Credentials{Email: movedTo(s), Password: s.password})
 	if !m.assert(answersAreKnown, err == nil, s.id, "%s can't sign in with the other address: %v", s.id, err) {
 		return
 	}
 	m.undoing = false
-	m.pass(m.now + 12*time.Hour)
+	m.pass(m.now + mail.UndoLife - time.Hour)
 	if m.violation != nil {
 		return
 	}
@@ -43,7 +52,7 @@ func (m *market) checkEmailChange() {
 	}
 	m.wasPutOnHold(on, s, "the change of the e-mail address was undone")
 	_, err = on.users.Authenticate(m.ctx, thief.Token)
-	_, err2 := on.users.Login(m.ctx, auth.Credentials{Email: movedTo(s), Password: s.password})
+	_, err2 = on.users.Login(m.ctx, auth.Credentials{Email: movedTo(s), Password: s.password})
 	err3 := on.users.UndoEmailChange(m.ctx, changed.Token, auth.Device{})
 	m.assert(takeoversEndAccess, errors.Is(err, auth.ErrToken) && errors.Is(err2, auth.ErrCredentials) && errors.Is(err3, auth.ErrMailToken), s.id,
 		"the change of the address of %s was undone, and a session of before was answered with %v, the other address with %v, and the link again with %v", s.id, err, err2, err3)

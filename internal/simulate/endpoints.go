@@ -53,6 +53,7 @@ func (m *market) checkEndpoint() {
 			p.isEnabledAgain()
 			p.beginsOne()
 			p.failsNowAndThen()
+			p.changesMeanwhile()
 			p.forgetsSecrets()
 			p.isGone()
 			p.isSwept()
@@ -300,6 +301,29 @@ func (p *patient) failsNowAndThen() {
 	p.checkHealth(webhook.Enabled, "")
 	m.pause(time.Hour)
 	m.assert(deliveriesArrive, p.try() == 1, "", "the endpoint has moved to %s, and what waited is not sent there", p.url)
+}
+
+// changesMeanwhile has an event sent again, and the endpoint moved, while an attempt is under way that fails.
+func (p *patient) changesMeanwhile() {
+	m, id := p.m, p.happens()
+	p.manner = answersError
+	p.fails("an event")
+	p.checkWaits(id, 1, 0)
+	p.during = func() {
+		m.assert(deliveriesArrive, p.again(id) == nil, "", "event %s can't be sent again while it is sent", id)
+	}
+	p.fails("an event")
+	d := p.row(id)
+	m.assert(deliveriesArrive, d.Status == webhook.Pending && !d.DueAt.After(m.clock()), "", "event %s was to be sent again during an attempt, and is %+v", id, d)
+	m.pause(time.Hour)
+	former, elsewhere := p.url, "https://fled.simulated/bursar"
+	p.during = func() { p.change(webhook.Change{URL: &elsewhere}) }
+	m.assert(deliveriesArrive, p.try() == 1, "", "event %s is not sent to %s", id, p.url)
+	p.url, p.failures, p.manner = elsewhere, 0, takes
+	e := p.checkHealth(webhook.Enabled, "")
+	m.assert(endpointsDisabled, e.RetryAt.IsZero(), "", "the endpoint moved from %s to %s during an attempt, and nothing is sent there until %s", former, p.url, e.RetryAt)
+	m.pause(time.Hour)
+	m.assert(deliveriesArrive, p.try() == 1 && p.took[id], "", "the endpoint moved to %s during an attempt, and event %s is not sent there", p.url, id)
 }
 
 // forgetsSecrets rotates the secret twice. The first one has signed long enough then, and must not begin to sign again.

@@ -141,6 +141,8 @@ func (m *market) checkFeed(on *instance) {
 	for more := true; more && m.violation == nil; {
 		more, _ = m.followPage(on)
 	}
+	_, _, err := on.events.After(m.ctx, m.consumer.next+1, nil, 1)
+	m.assert(feedTellsAll, m.violation != nil || errors.Is(err, event.ErrAhead), "", "the last event is %d, and who has read further is answered with %v", m.consumer.next, err)
 	for _, s := range m.sellers {
 		m.follow(on, s.id)
 		expected, taken := len(m.model.journal(s.id).events), m.consumer.taken[s.id]

@@ -228,7 +228,7 @@ func (m *market) run() {
 	}
 	for _, part := range []func(){
 		m.checkConditions, m.checkTampering, m.checkForgotten, m.checkTakeOver, m.checkReset, m.checkEmailChange, m.checkRejectedAtClaim, m.checkDeletion,
-		m.checkStatementOrRestore, m.checkEndpoint, m.checkPending, m.checkVerifiers, m.checkLink, m.checkAccess,
+		m.checkStatementOrRestore, m.checkEndpoint, m.checkPending, m.checkVerifiers, m.checkLink, m.checkAccess, m.checkExpiry,
 	} {
 		if m.violation == nil && m.ctx.Err() == nil {
 			part()
@@ -358,18 +358,30 @@ func (m *market) rotateKeys() {
 	m.assert(datastoreReadable, err == nil, "", "rotate the keys: %v", err)
 }
 
-// awaitMonth has sellers' overviews and sales read soon after each month begins in India, where the last one goes on in most of the world.
+// awaitMonth has sellers' overviews and sales read soon after the last day of each month begins in India, which the month before may not have had, and
+// soon after the next month begins there, while the last one goes on in most of the world.
 func (m *market) awaitMonth() {
 	now := m.clock().In(indianTime)
-	m.after(time.Date(now.Year(), now.Month()+1, 1, 0, 30, 0, 0, indianTime).Sub(now), func() {
-		if on := m.anyInstance(); on != nil && m.tampered == "" { // the rows are shown as an attacker has them
-			for _, s := range m.sellers {
-				m.readOverview(on, s)
-				m.readSales(on, s)
-			}
-		}
+	next := time.Date(now.Year(), now.Month()+1, 1, 0, 30, 0, 0, indianTime)
+	if last := next.AddDate(0, 0, -1); last.After(now) {
+		m.after(last.Sub(now), m.readAll)
+	}
+	m.after(next.Sub(now), func() {
+		m.readAll()
 		m.awaitMonth()
 	})
+}
+
+// readAll reads every seller's overview and sales.
+func (m *market) readAll() {
+	on := m.anyInstance()
+	if on == nil || m.tampered != "" { // the rows are shown as an attacker has them
+		return
+	}
+	for _, s := range m.sellers {
+		m.readOverview(on, s)
+		m.readSales(on, s)
+	}
 }
 
 // maintenanceEvery spaces what an instance does each hour or night so that it takes a small part of a long run.

@@ -66,7 +66,10 @@ func (w wire) mixUp(req *http.Request, a *answer) {
 		}
 		a.rewrite(other)
 	case req.Method == http.MethodGet && strings.HasPrefix(req.URL.Path, validationsPath) && json.Unmarshal(a.body.Bytes(), &v) == nil:
-		v.ID = "fav_0000another"
+		if v.ID = "fav_0000another"; m.begun%2 == 0 { // the right one, and of another account, which is there
+			v.ID, v.FundAccount.ID, v.Status = strings.TrimPrefix(req.URL.Path, validationsPath), "fa_0000another", razorpayx.ValidationCompleted
+			v.Results = &razorpayx.ValidationResults{AccountStatus: razorpayx.AccountActive, RegisteredName: razorpayx.Text(v.FundAccount.BankAccount.Name)}
+		}
 		a.rewrite(v)
 	default:
 		return

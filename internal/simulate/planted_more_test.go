@@ -111,9 +111,49 @@ var moreBugs = []planted{
 		{inStore, "SET resolved = 1 WHERE gateway = $1 AND gateway_id = $2 AND resolved = 0", "SET resolved = 1 WHERE gateway = $1 AND gateway_id = $2"},
 	}},
 	{"what is paid after its end freezes nobody", []edit{
-		{inPayout, "return p.endedUnpaid() && (to == Submitted || to == Completed)", "return p.endedUnpaid() && to == \"\""},
+		{inPayout, "if err == nil && !balance.Frozen {\n\t\terr = errNotFrozen", "if err == nil && !balance.Frozen && to == \"\" {\n\t\terr = errNotFrozen"},
 	}},
 	{"each discrepancy freezes its seller", []edit{
-		{inPayout, "return p.endedUnpaid() && (to == Submitted || to == Completed)", "return to != \"\""},
+		{inPayout, "!journaled.endedUnpaid() || to != Submitted && to != Completed {", "to == \"\" {"},
+	}},
+	{"whether payouts are frozen is asked before the claim", []edit{
+		{inPayout, "claimed := false\n\tchanged, err := s.changeIn(", "claimed := false\n\tearly, _ := s.whyStopped(ctx, s.o.Store, seen.Seller)\n\tchanged, err := s.changeIn("},
+		{inPayout, "\t\tif why != \"\" {\n\t\t\ts.markStopped(p, why)", "\t\tif why = early; why != \"\" {\n\t\t\ts.markStopped(p, why)"},
+	}},
+	{"a proof is taken after its five minutes", []edit{
+		{inAuth, "|| !s.o.Now().Before(given.Until) {", "|| s.o.Now().IsZero() {"},
+	}},
+	{"a refresh takes the session of a link beyond its hour", []edit{
+		{inAuth, "session.ExpiresAt, session.CapAt = ends, ends", "session.ExpiresAt = ends"},
+	}},
+	{"who asked the gateway to cancel gets no answer after a crash", []edit{
+		{inPayout, "if p.State != Cancelled || key == \"\" {", "if p.State != Cancelled || key != \"\" || key == \"\" {"},
+	}},
+	{"the last month begins a month ago", []edit{
+		{inPayout, "firstOfMonth.AddDate(0, 0, -1).Format(monthLayout)", "min(now.AddDate(0, -1, 0).Format(monthLayout), firstOfMonth.Format(monthLayout))"},
+	}},
+	{"a change of the e-mail address can be undone for a day", []edit{
+		{inAuth, "newMailToken(UndoEmailChange, u.ID, from, now, mail.UndoLife)", "newMailToken(UndoEmailChange, u.ID, from, now, mail.ConfirmLife)"},
+	}},
+	{"a verification that tells of another account counts", []edit{
+		{inRazorpayx, "if named := v.FundAccount.ID; named != \"\" && named != a.Beneficiary {", "if named := v.FundAccount.ID; named == \"?\" {"},
+	}},
+	{"who has read further than the feed goes hears nothing", []edit{
+		{inEvent, "if err == nil && after > last {", "if err == nil && after > last+1000 {"},
+	}},
+	{"the grace of a refresh token is that of the last one", []edit{
+		{inAuth, "return now.Sub(s.Refreshes[since]) < grace", "return now.Sub(s.Refreshes[0]) < grace"},
+	}},
+	{"an event that is sent again during an attempt waits as that one says", []edit{
+		{inStore, "due_at = CASE WHEN $3 = 'delivered' OR due_at = $10 THEN $9 ELSE due_at END\n", "due_at = CASE WHEN $3 = 'delivered' OR due_at IS NOT NULL OR due_at = $10 THEN $9 ELSE due_at END\n"},
+	}},
+	{"an attempt at the former address counts for the new one", []edit{
+		{inWebhook, "if e.URL != before.URL {", "if e.URL == \"\" {"},
+	}},
+	{"a link opens two sessions", []edit{
+		{inStore, "WHERE hash = $1 AND session_id = '' AND", "WHERE hash = $1 AND"},
+	}},
+	{"a secret that was replaced works after its grace", []edit{
+		{inStore, "r.until > $2", "r.until > 0*$2"},
 	}},
 }

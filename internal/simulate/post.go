@@ -45,8 +45,8 @@ func (p postman) RoundTrip(req *http.Request) (*http.Response, error) {
 	return response(req, http.StatusOK, http.Header{}, http.NoBody), nil
 }
 
-// announce posts, as an attacker with the secret, a notification about a payout that was requested just now.
-func (g *gateway) announce(id payout.ID) {
+// announce posts, as an attacker with the secret, a notification about a payout within a time from now.
+func (g *gateway) announce(id payout.ID, within time.Duration) {
 	m := g.m
 	notification, err := g.webhooks.Read(g.hookHeader, g.hook)
 	if err != nil || notification.Reference == "" {
@@ -54,8 +54,8 @@ func (g *gateway) announce(id payout.ID) {
 	}
 	header, body := g.hookHeader.Clone(), bytes.ReplaceAll(g.hook, []byte(notification.Reference), []byte(id))
 	header.Set(razorpayx.SignatureHeader, razorpayx.Sign(g.secret, body))
-	header.Set(razorpayx.EventIDHeader, "evt_forged_"+string(id))
-	g.post(m.between(0, cancelWindow), header, body)
+	header.Set(razorpayx.EventIDHeader, "evt_forged_"+m.ids.New("", m.clock()))
+	g.post(m.between(0, within), header, body)
 }
 
 // post delivers a webhook to some instance, which may not be there.
@@ -110,7 +110,7 @@ func (g *gateway) applyReport(on *instance, event string, id payout.ID) error {
 
 // checkFollowed wants a step that has asked the gateway to leave a payout due at once where a notification came since, and no other step follows it.
 func (m *market) checkFollowed(on *instance, w *withdrawal, p payout.Payout) {
-	isStep := m.current.about == p.ID && m.current.name == stepName(on, payouts) && w.taken == on && m.leasesHold()
+	isStep := m.current.about == p.ID && m.current.name == stepName(on) && w.taken == on && m.leasesHold()
 	if !isStep || m.current.looked == 0 || w.notified <= m.current.looked || w.takenAt >= w.notified || p.State != w.state || p.GatewayID == "" {
 		return
 	}

@@ -16,11 +16,12 @@ import (
 // proveAbove is the most that a seller who signed in may withdraw without a fresh proof of who they are.
 const proveAbove = 4 * minimum
 
-// proven is a fresh proof that a seller got: for which payout, and which it has made.
+// proven is a fresh proof that a seller got: for which payout, until when, and which it has made.
 type proven struct {
 	session string
 	amount  money.Amount
 	account bank.ID
+	until   time.Time
 	made    payout.ID
 }
 
@@ -96,10 +97,10 @@ func (m *market) prove(s *seller, a *ask) {
 		if err := m.signIn(on, s); err != nil {
 			return err
 		}
-		proof, _, err := on.users.StepUp(m.ctx, auth.Principal{UserID: s.id, Session: s.session}, auth.StepUp{Action: auth.ActionRequestPayout, Bound: payout.ProofBinding(a.amount, account)})
+		proof, until, err := on.users.StepUp(m.ctx, auth.Principal{UserID: s.id, Session: s.session}, auth.StepUp{Action: auth.ActionRequestPayout, Bound: payout.ProofBinding(a.amount, account)})
 		m.assert(answersAreKnown, err == nil || fault.From(err) != nil, s.id, "a proof was answered with %v", err)
 		if err == nil {
-			m.proofs[proof] = &proven{session: s.session, amount: a.amount, account: account}
+			m.proofs[proof] = &proven{session: s.session, amount: a.amount, account: account, until: until}
 			a.session, a.proof, s.proof = s.session, proof, proof
 		}
 		return err
@@ -143,8 +144,8 @@ func (m *market) checkProof(a *ask, p payout.Payout) {
 	}
 	m.tally.proven++
 	proof := m.proofs[a.proof]
-	m.assert(proofsKept, proof != nil && proof.made == "" && proof.session == a.session && proof.amount == p.Amount && proof.account == p.BankAccountID, p.Seller,
-		"%s asked in session %s for %s of %d to %s, and the proof was for %+v", p.Seller, a.session, p.ID, p.Amount, p.BankAccountID, proof)
+	m.assert(proofsKept, proof != nil && proof.made == "" && proof.session == a.session && proof.amount == p.Amount && proof.account == p.BankAccountID && p.RequestedAt.Before(proof.until), p.Seller,
+		"%s asked in session %s at %s for %s of %d to %s, and the proof was for %+v", p.Seller, a.session, p.RequestedAt, p.ID, p.Amount, p.BankAccountID, proof)
 	if proof != nil {
 		proof.made = p.ID
 	}

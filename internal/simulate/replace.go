@@ -141,7 +141,7 @@ func (w wire) checkGateway() {
 
 // checkWaits wants a payout to wait for its gateway, and to tell why, where a worker of an instance without that gateway takes its step.
 func (m *market) checkWaits(on *instance, w *withdrawal, p payout.Payout) {
-	if on.knows(w.at) || m.current.about != p.ID || m.current.name != stepName(on, payouts) {
+	if on.knows(w.at) || m.current.about != p.ID || m.current.name != stepName(on) {
 		return
 	}
 	tells := p.ReasonCode == payout.CodeNoGateway || p.ReasonCode == possibleDuplicate ||

@@ -171,7 +171,11 @@ func (m *market) request(s *seller, amount money.Amount) {
 	}
 	if a.amount > proveAbove && m.chance(300) {
 		m.prove(s, a)
-		if m.pause(m.between(0, 3*time.Minute)); a.proof != "" && m.chance(100) {
+		waits := m.between(0, 3*time.Minute)
+		if m.begun%8 == 0 { // too long
+			waits += auth.ProofLife
+		}
+		if m.pause(waits); a.proof != "" && m.chance(100) {
 			m.moveAfterProof(s)
 		}
 	}

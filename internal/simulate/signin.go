@@ -227,8 +227,10 @@ func (m *market) replay(on *instance, s *seller, signIn auth.SignIn) {
 	err = errors.Join(err, err2, err3, err4)
 	m.assert(answersAreTrue, err == nil && second.RefreshToken == next.RefreshToken && third.RefreshToken == next.RefreshToken, s.id, "two tabs of %s refreshed their session at once, and were answered with %v", s.id, err)
 	m.pass(m.now + refreshGrace)
+	fresh, err := on.users.Refresh(m.ctx, last.RefreshToken) // the grace is that of the token, and not of the last refresh
+	m.assert(answersAreTrue, m.violation != nil || err == nil, s.id, "%s refreshed the session, and was answered with %v", s.id, err)
 	_, again := on.users.Refresh(m.ctx, signIn.RefreshToken)
-	_, after := on.users.Authenticate(m.ctx, last.Token)
+	_, after := on.users.Authenticate(m.ctx, fresh.Token)
 	m.assert(takeoversEndAccess, m.violation != nil || errors.Is(again, auth.ErrRefresh) && errors.Is(after, auth.ErrToken), s.id,
 		"a refresh token of %s was used, used again later (%v), and the session after that (%v)", s.id, again, after)
 }
@@ -264,6 +266,8 @@ func (m *market) checkAccess() {
 		opened, err2 := on.users.OpenSessionLink(m.ctx, link, "", auth.Device{})
 		_, err3 := on.users.Authenticate(m.ctx, opened.Token)
 		must(errors.Join(err, err2, err3))
+		_, err = on.users.OpenSessionLink(m.ctx, link, "", auth.Device{})
+		m.assert(takeoversEndAccess, failed != nil || errors.Is(err, auth.ErrLink), s.id, "a link for %s was opened again, and answered with %v", s.id, err)
 		return opened
 	}
 	refused := func(of auth.SignIn, why string) {
@@ -314,6 +318,36 @@ func (m *market) checkAccess() {
 	m.pass(m.now + auth.LinkSessionLife/2 + time.Minute)
 	refused(ofBrief, "came by a link of a service key that is no more")
 	m.assert(answersAreKnown, m.violation != nil || failed == nil, s.id, "what lets %s in: %v", s.id, failed)
+	m.follow(on, s.id)
+	m.follow(on, decision.Platform)
+}
+
+// checkExpiry has the session of a link end with its hour, however often it is refreshed, and the former secret of a service key with its grace.
+func (m *market) checkExpiry() {
+	on, s := m.anyInstance(), m.verified()
+	if on == nil || s == nil {
+		return
+	}
+	actor := ledger.ActorAdmin + m.admin
+	key, err := m.addServiceKey(on, "counter", time.Time{})
+	replaced, _, err2 := on.users.RotateServiceKey(m.ctx, key.ID, 0, actor)
+	_, _, err3 := on.users.RotateServiceKey(m.ctx, key.ID, auth.LinkSessionLife/2, actor)
+	_, err4 := on.users.AuthenticateService(m.ctx, replaced)
+	link, _, err5 := on.users.CreateSessionLink(m.ctx, key, s.id)
+	opened, err6 := on.users.OpenSessionLink(m.ctx, link, "", auth.Device{})
+	failed := errors.Join(err, err2, err3, err4, err5, err6)
+	m.pass(m.now + auth.LinkSessionLife/2 + time.Minute)
+	_, former := on.users.AuthenticateService(m.ctx, replaced)
+	later, err := on.users.Refresh(m.ctx, opened.RefreshToken)
+	_, err2 = on.users.Authenticate(m.ctx, later.Token)
+	failed = errors.Join(failed, err, err2)
+	m.assert(answersAreKnown, m.violation != nil || failed == nil, s.id, "a link of the marketplace for %s, and the secrets of its key: %v", s.id, failed)
+	m.assert(takeoversEndAccess, m.violation != nil || errors.Is(former, auth.ErrServiceKey), "", "a secret was replaced, its grace is over, and it was answered with %v", former)
+	m.pass(m.now + auth.LinkSessionLife/2)
+	_, err = on.users.Authenticate(m.ctx, later.Token)
+	_, err2 = on.users.Refresh(m.ctx, later.RefreshToken)
+	m.assert(takeoversEndAccess, m.violation != nil || errors.Is(err, auth.ErrToken) && errors.Is(err2, auth.ErrRefresh), s.id,
+		"the hour of a link for %s is over, and its session was answered with %v, and a refresh with %v", s.id, err, err2)
 	m.follow(on, s.id)
 	m.follow(on, decision.Platform)
 }

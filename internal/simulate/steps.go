@@ -8,8 +8,8 @@ import (
 	"bursar/internal/payout"
 )
 
-// stepName is what a worker is called who takes a step of a loop.
-func stepName(on *instance, loop int) string { return on.name + " " + loopNames[loop] + " step" }
+// stepName is what a worker is called who takes a payout's step.
+func stepName(on *instance) string { return on.name + " " + loopNames[payouts] + " step" }
 
 // takeDue leases what is due and begins its steps, each by a worker of its own, as a loop does.
 func takeDue[ID ~string](m *market, on *instance, loop int,

@@ -91,6 +91,20 @@ func (m *market) stopSome() {
 	m.stopFor(one(m, m.sellers).id, 30*time.Hour)
 }
 
+// stopBefore has an admin stop payouts, now and then, when a worker has prepared to send one and has not claimed it yet.
+func (m *market) stopBefore(id payout.ID) {
+	w := m.model.payouts[id]
+	if w == nil || m.closing || !m.anyFaults() || m.begun%32 != 4 {
+		return
+	}
+	owner := w.seller
+	if m.begun%64 == 4 {
+		owner = decision.Platform
+	}
+	m.spawn(0, admin, func() { m.stopFor(owner, 10*time.Minute) })
+	m.pause(50 * time.Millisecond)
+}
+
 // stopFor stops the payouts of a seller or of all for a while.
 func (m *market) stopFor(owner string, most time.Duration) {
 	if m.stopping[owner] {

@@ -227,6 +227,9 @@ func (s payoutStore) InGroup(ctx context.Context, c ledger.Scope, fn func(payout
 		s.on.m.rejectAtClaim = ""
 		s.on.m.rejectAccounts(s.on, s.on.m.sellerOf(s.on.m.model.payouts[id].seller))
 	}
+	if c.ReadsPause {
+		s.on.m.stopBefore(payout.ID(c.Payout))
+	}
 	return watched(s.on, func(seen *seen, undo error) error {
 		return s.Store.InGroup(ctx, c, func(tx payout.ChangeTx) error {
 			seen.reset()

@@ -87,6 +87,7 @@ func (w wire) carry(req *http.Request) (*http.Response, error) {
 		m.current.asked, m.current.askedAt = reference, m.now
 		w.linger(payout.ID(reference))
 	}
+	w.interrupt()
 	w.misreport(req, a)
 	w.mixUp(req, a)
 	w.distortAnswer(req, a)
@@ -189,11 +190,21 @@ func (w wire) after(req *http.Request, a *answer, page int) (*http.Response, err
 	return response(req, a.status, a.header, &a.body), nil
 }
 
+// interrupt has a notification come, now and then, while a worker waits for the answer about a payout that the gateway has.
+func (w wire) interrupt() {
+	m := w.on.m
+	known := m.model.payouts[m.current.about]
+	isPolled := known != nil && known.state == payout.Submitted && m.current.name == stepName(w.on)
+	if isPolled && !m.closing && m.o.Faults[hookForged] && m.chance(50) {
+		w.g.announce(m.current.about, 10*time.Millisecond)
+	}
+}
+
 // linger has the answer to a look-up take its time, now and then, of a caller who cancels the payout: a worker may send it meanwhile.
 func (w wire) linger(id payout.ID) {
 	m := w.on.m
 	known := m.model.payouts[id]
-	if known == nil || known.state != payout.Waiting || m.current.about != id || m.current.name == stepName(w.on, payouts) || m.closing || !m.o.Faults[slow] || m.chance(500) {
+	if known == nil || known.state != payout.Waiting || m.current.about != id || m.current.name == stepName(w.on) || m.closing || !m.o.Faults[slow] || m.chance(500) {
 		return
 	}
 	m.strike(slow)
