@@ -5,7 +5,7 @@
 // then. It prints its issuer on a line when it is ready,
 // and ends when its standard input does.
 import { createServer } from 'node:http';
-import { generateKeyPairSync } from 'node:crypto';
+import { createPrivateKey, generateKeyPairSync } from 'node:crypto';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
@@ -13,10 +13,13 @@ const [modules, settings] = process.argv.slice(2);
 const { algorithm, clientId, clientSecret, redirectUri, emailInToken, resource } = JSON.parse(settings);
 const { Provider } = await import(pathToFileURL(join(modules, 'oidc-provider', 'lib', 'index.js')));
 
+// By way of PEM, because Node.js 20 can hang for good in the export of a key that it has just made: when memory is collected meanwhile,
+// the end of the key's making waits for a lock that the export holds.
+const encodings = { publicKeyEncoding: { type: 'spki', format: 'pem' }, privateKeyEncoding: { type: 'pkcs8', format: 'pem' } };
 const { privateKey } = algorithm === 'ES256'
-  ? generateKeyPairSync('ec', { namedCurve: 'P-256' })
-  : generateKeyPairSync('rsa', { modulusLength: 2048 });
-const key = { ...privateKey.export({ format: 'jwk' }), alg: algorithm, use: 'sig', kid: 'only' };
+  ? generateKeyPairSync('ec', { namedCurve: 'P-256', ...encodings })
+  : generateKeyPairSync('rsa', { modulusLength: 2048, ...encodings });
+const key = { ...createPrivateKey(privateKey).export({ format: 'jwk' }), alg: algorithm, use: 'sig', kid: 'only' };
 
 const server = createServer();
 server.listen(0, '127.0.0.1', () => {
