@@ -128,13 +128,19 @@ func Fill(ctx context.Context, s *app.Service, currency money.Currency, progress
 	}
 	for month := marketMonths; month >= 1; month-- {
 		progress("Trading: %d of %d months", marketMonths-month+1, marketMonths)
-		m.set(now.AddDate(0, -month, 0))
+		m.set(before(now, month))
 		if err := m.trade(ctx, month); err != nil {
 			return err
 		}
 	}
 	m.set(now)
 	return m.today(ctx)
+}
+
+// before is the same time so many months before. It is never later in its month than on the 28th, which each month has: a day that a month
+// lacks would be one of the next, and that month's sales would be made twice.
+func before(now time.Time, months int) time.Time {
+	return now.AddDate(0, 0, min(28-now.Day(), 0)).AddDate(0, -months, 0)
 }
 
 // invite makes the users and gives the sellers their first bank accounts.
