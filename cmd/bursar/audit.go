@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"bursar/internal/app"
 	"bursar/internal/ledger"
@@ -138,7 +139,11 @@ func writeReport(w io.Writer, r ledger.Report) error {
 		return err
 	}
 	verdict := "The ledger is balanced"
-	if !r.Clean() {
+	switch {
+	case r.Clean():
+	case onlyGatewayDisagrees(r):
+		verdict = "The ledger is balanced, but a gateway has reported what conflicts with it. An admin has to look into each line above"
+	default:
 		verdict = "The ledger is NOT balanced. Stop payouts, keep this report and a backup, and look into each line above"
 	}
 	if _, err := fmt.Fprintf(w, "%s: %s, %s, %s, %d journal entries.\n",
@@ -147,6 +152,11 @@ func writeReport(w io.Writer, r ledger.Report) error {
 	}
 	_, err := fmt.Fprintln(w, "No MAC, signature or account number was checked, so an entry that an attacker wrote may not be found.")
 	return err
+}
+
+// onlyGatewayDisagrees reports whether a report names nothing but what gateways reported about payouts.
+func onlyGatewayDisagrees(r ledger.Report) bool {
+	return !slices.ContainsFunc(r.Findings, func(f ledger.Finding) bool { return len(f.Violations) > 0 && f.Name != ledger.GatewayAgrees })
 }
 
 func writeReportJSON(w io.Writer, r ledger.Report) error { return writeJSON(w, reportJSON(r)) }

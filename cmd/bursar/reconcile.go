@@ -109,7 +109,7 @@ func verdict(r reconcile.Result, resolved int) string {
 		parts = append(parts, fmt.Sprintf("%d resolved before", resolved))
 	}
 	if r.Unjudged > 0 {
-		parts = append(parts, fmt.Sprintf("%d payouts are too fresh, or reach back further than was read", r.Unjudged))
+		parts = append(parts, fmt.Sprintf("Not compared, because too fresh or from before what was read: %s", counted(int64(r.Unjudged), "payout")))
 	}
 	return strings.Join(parts, ". ") + "."
 }

@@ -31,10 +31,10 @@ func TestCoolDown(t *testing.T) {
 		}
 	}
 	h.withBank(seller, "4321")
-	onHold("2026-11-23T09:30:00Z")
+	onHold("2026-11-23T09:30:00.123Z")
 	h.clock.advance(71 * time.Hour)
 	h.withBank(seller, "6789") // another replacement waits as long
-	onHold("2026-11-26T08:30:00Z")
+	onHold("2026-11-26T08:30:00.123Z")
 
 	statement := h.do(call{method: "GET", path: "/api/payouts/statement?from=2026-11-20&to=2026-11-30", token: seller.token}).want(t, 200)
 	keys, err := proof.ParseKeys([]byte(h.do(call{method: "GET", path: "/.well-known/jwks.json"}).want(t, 200).body))
@@ -51,7 +51,7 @@ func TestCoolDown(t *testing.T) {
 	lift(admin, seller.id, `{}`).wantFailure(t, 400, "invalid_request", "note")
 	lift(admin, "usr_"+strings.Repeat("0", 24), `{"note":"?"}`).wantFailure(t, 400, "no_hold")
 	lift(admin, "nobody", `{"note":"?"}`).wantFailure(t, 404, "user_not_found")
-	onHold("2026-11-26T08:30:00Z")
+	onHold("2026-11-26T08:30:00.123Z")
 	lift(admin, seller.id, `{"note":"Called the seller."}`).want(t, 200)
 	lift(admin, seller.id, `{"note":"Called the seller."}`).wantFailure(t, 400, "no_hold")
 	request("k1").want(t, 201)

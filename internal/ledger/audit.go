@@ -2,6 +2,9 @@ package ledger
 
 import "strings"
 
+// GatewayAgrees is the name of the invariant that is about gateways, and not about what is stored.
+const GatewayAgrees = "gateway-agrees"
+
 // Finding is one invariant after a check of the whole ledger: what was promised, how much was looked
 // at, and where it does not hold.
 type Finding struct {

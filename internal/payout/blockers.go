@@ -104,7 +104,7 @@ var ErrOnHold = fault.New(fault.Conflict, "payouts_on_hold", "Payouts are on hol
 func (s *Service) errOnHoldUntil(until time.Time) error {
 	err := ErrOnHold.WithMessage("Payouts are on hold until %s, because your bank account or your sign-in was changed. Your balance is safe; ask again then.",
 		until.In(s.o.Zone).Format("15:04 on 2 January 2006"))
-	err.Details = map[string]string{"until": until.Format(time.RFC3339)}
+	err.Details = map[string]string{"until": until.UTC().Format("2006-01-02T15:04:05.000Z")}
 	return err
 }
 

@@ -372,7 +372,7 @@ func TestLiftHold(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := request()
-	if f := fault.From(err); !errors.Is(err, payout.ErrOnHold) || f.Details["until"] != s.now.Add(72*time.Hour).Format(time.RFC3339) {
+	if f := fault.From(err); !errors.Is(err, payout.ErrOnHold) || f.Details["until"] != s.now.Add(72*time.Hour).UTC().Format("2006-01-02T15:04:05.000Z") {
 		t.Errorf("requested under a hold: %v", err)
 	}
 	if err := s.payouts.LiftHold(t.Context(), decision.By{Admin: ada.Admin}, "usr_a"); !errors.Is(err, fault.Field("note", "")) {

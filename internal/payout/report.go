@@ -102,7 +102,7 @@ func (s *Service) applyReportOnce(
 		if intact && p.IsTampered() { // it was repaired
 			p.Discrepancy = ""
 		}
-		p.applyDetails(r, now)
+		p.applyDetails(r, to, now)
 		if to == from {
 			p.Tries++
 		} else {
@@ -197,8 +197,12 @@ func fold(id ID, entries []ledger.Entry, said string) (p Payout, wasSaid bool) {
 // discrepancyError is a discrepancy that was recorded on the payout.
 type discrepancyError struct{ error }
 
-// lateReport is how long after a payout's end a report may still tell of what it was before.
-const lateReport = 5 * time.Minute
+// lateReport is how long after a payout's end a report may still tell of what it was before. Of one that the bank reversed it may tell for longer,
+// because no gateway pays such a transfer again; the clocks of two instances may be minutes apart.
+const (
+	lateReport      = 5 * time.Minute
+	lateOfReversals = 15 * time.Minute
+)
 
 // nextState is the state that follows from the report, or why it can't be true. What is final stays so:
 // only completed may still be returned.
@@ -217,13 +221,19 @@ func nextState(r gateway.Report, p Payout, now time.Time, c money.Currency) (Sta
 		return "", fmt.Errorf("its transfer is %s again, the payout is %s", r.RawStatus, p.State)
 	case to == p.State || p.State.CanBecome(to):
 		return to, nil
-	case p.GatewayID != "" && (to == Submitted || to == Completed && p.State == Returned): // it was true before its end
+	case p.GatewayID != "" && (to == Submitted || to == Completed && p.wasReversed(now)): // it was true before its end
 		return p.State, nil
 	case to.Status() == p.State.Status():
 		return p.State, nil
 	default:
 		return "", fmt.Errorf("its transfer is %s, the payout is %s", r.RawStatus, p.State)
 	}
+}
+
+// wasReversed reports whether the payout was paid before it ended, as far as a report tells that may be late. Where nobody asked between the
+// payment and the return of the money, only the return is known, and the payout has failed.
+func (p Payout) wasReversed(now time.Time) bool {
+	return p.State == Returned || p.State == Failed && p.Progress == gateway.Reversed && now.Sub(p.EndedAt) <= lateOfReversals
 }
 
 // reportMismatch says, as an error, why the transfer is not what the payout ordered. What the gateway leaves out is no
@@ -264,10 +274,12 @@ func reportedState(r gateway.Report, from State) State {
 	}
 }
 
-// applyDetails stores what a report says beside its progress.
-func (p *Payout) applyDetails(r gateway.Report, now time.Time) {
+// applyDetails stores what a report says that takes the payout to a state, or leaves it there. The progress of a late report is of before.
+func (p *Payout) applyDetails(r gateway.Report, to State, now time.Time) {
 	p.GatewayID = r.GatewayID
-	p.Progress = r.Progress
+	if reportedState(r, p.State) == to {
+		p.Progress = r.Progress
+	}
 	p.clearNoGateway()
 	if r.UTR != "" {
 		p.UTR = r.UTR

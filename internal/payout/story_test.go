@@ -3,6 +3,7 @@ package payout_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strconv"
 	"strings"
@@ -464,6 +465,36 @@ func TestApplyReport_PaidFromBeforeTheReturnIsNoDiscrepancy(t *testing.T) {
 	}
 	s.wantAvailable(opening)
 	s.wantViolated()
+}
+
+// TestApplyReport_PaidBeforeItFailed has a transfer paid and reversed between two looks, so that the payout fails, and the gateway's word that it
+// had paid arrive after that, more than once. The same word long after is a discrepancy.
+func TestApplyReport_PaidBeforeItFailed(t *testing.T) {
+	s := newSubmittedStory(t)
+	tr := s.gateway.transfers[string(s.id)]
+	tr.progress = gateway.Reversed
+	s.tryStep(s.id)
+	s.wantState(payout.Failed)
+	ended := s.now
+	tr.progress = gateway.Paid
+	for n := 1; s.now.Before(ended.Add(2 * time.Minute)); n++ {
+		s.notification(fmt.Sprintf("evt_%d", n))
+		s.later(time.Second)
+		if p := s.wantState(payout.Failed); p.Discrepancy != "" || p.Progress != gateway.Reversed || p.DueAt.IsZero() {
+			t.Fatalf("%s after its end: the discrepancy is %q, the progress %s, and the next look at %s", s.now.Sub(ended), p.Discrepancy, p.Progress, p.DueAt)
+		}
+		s.later(20 * time.Second)
+	}
+	if made := s.decisions("usr_a"); len(made) != 0 {
+		t.Errorf("the seller was frozen: %+v", made)
+	}
+	s.wantAvailable(opening)
+	s.wantViolated()
+	s.later(40 * time.Hour)
+	if p := s.wantState(payout.Failed); p.Discrepancy == "" {
+		t.Error("it is said to be paid a day after its money came back, which is no discrepancy")
+	}
+	s.wantOnHold("usr_a")
 }
 
 // TestApplyReport_UnrecognisedStatus takes a status that the adapter does not know for no more than that the gateway has the transfer.

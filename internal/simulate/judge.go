@@ -20,7 +20,7 @@ func (m *market) audit(on *instance) {
 	report, err := on.db.Audit(m.ctx, m.keys)
 	m.assert(datastoreReadable, err == nil, "", "audit: %v", err)
 	for _, f := range report.Findings {
-		if f.Name == "gateway-agrees" { // it lies, and what it said waits for an admin
+		if f.Name == ledger.GatewayAgrees { // it lies, and what it said waits for an admin
 			m.checkDiscrepancies(f.Violations)
 			continue
 		}

@@ -101,7 +101,7 @@ var invariants = []invariant{
 		next: runRepair,
 	},
 	{
-		name: "gateway-agrees", promise: "The gateway has reported nothing about a payout that conflicts with the journal, and none is frozen.",
+		name: ledger.GatewayAgrees, promise: "The gateway has reported nothing about a payout that conflicts with the journal, and none is frozen.",
 		query: `SELECT seller_id, id, state, discrepancy FROM payouts WHERE discrepancy <> ''`,
 		next:  lookInInbox,
 		scan: func(_ words, r *row) (v ledger.Violation) {
