@@ -79,7 +79,9 @@ var mayImport = map[string][]string{
 	"store":     slices.Concat(leaves, domains, []string{"event", "gateway", "inbox", "proof", "reconcile", "webhook"}),
 	"storetest": slices.Concat(leaves, domains, []string{"event", "gateway", "inbox", "keyset", "pgtest", "proof", "reconcile", "search", "store", "webhook"}),
 
-	"simulate": slices.Concat(leaves, domains, []string{"event", "keyset", "proof", "gateway", "gateway/razorpayx", "gateway/sandbox", "reconcile", "search", "store", "webhook"}),
+	"simulate": slices.Concat(leaves, domains, []string{
+		"api", "event", "gateway", "gateway/razorpayx", "gateway/sandbox", "health", "inbox", "keyset", "proof", "reconcile", "search", "store", "telemetry", "webhook",
+	}),
 
 	"web":       {"fault"},
 	"apidocs":   {},

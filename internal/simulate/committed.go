@@ -307,7 +307,7 @@ func (m *market) checkShown(w *withdrawal, p payout.Payout) {
 }
 
 // checkWatched wants a payout in review, and the end of a payout that was sent, to be looked at again, unless a person has to look or banks have
-// had the least of days in which they may change it.
+// had the working days in which they may change it.
 func (m *market) checkWatched(w *withdrawal, p payout.Payout, was payout.State) {
 	ended := m.now
 	if p.State == was {
@@ -315,7 +315,7 @@ func (m *market) checkWatched(w *withdrawal, p payout.Payout, was payout.State) 
 	}
 	cleared := p.State == was && w.due == 0 && w.last.Discrepancy == "" // a person has looked
 	unfindable := p.GatewayID == "" && !m.gateways.named(w.at).capabilities().Lookup
-	over := p.State == payout.Returned || p.Discrepancy != "" || cleared || unfindable || m.now-ended > leastOfDays-2*maxOff
+	over := p.State == payout.Returned || p.Discrepancy != "" || cleared || unfindable || m.clock().After(lastReturn(m.start.Add(ended-maxOff)).Add(-2*maxOff))
 	m.assert(endsWatched, p.State != payout.ManualReview || !p.DueAt.IsZero(), string(p.ID), "payout %s is in review, and is not polled again", p.ID)
 	m.assert(endsWatched, kindOf(p.State) == underWay || p.SentAt.IsZero() && p.GatewayID == "" || over || !p.DueAt.IsZero(), string(p.ID),
 		"payout %s is %s since %s and is not looked at again", p.ID, p.State, m.now-ended)

@@ -376,7 +376,13 @@ func (m *market) bankDecides(id payout.ID) {
 	case m.strikes(bankFails):
 		when := m.between(0, m.gateways.settleAfter)
 		how := one(m, []string{razorpayx.StatusReversed, razorpayx.StatusFailed})
-		m.after(when, func() { m.moveByHand(id, razorpayx.StatusProcessing, how, "bank_account_closed") })
+		m.after(when, func() {
+			if m.o.Faults[lag] && m.chance(700) {
+				m.payAndReverse(id)
+				return
+			}
+			m.moveByHand(id, razorpayx.StatusProcessing, how, "bank_account_closed")
+		})
 	}
 	if m.o.Faults[bankFails] { // some are stuck, until they are decided on by the fifth day
 		longest := 5 * 24 * time.Hour
@@ -398,6 +404,23 @@ func lastReturn(paid time.Time) time.Time {
 		}
 	}
 	return time.Date(day.Year(), day.Month(), day.Day(), 23, 50, 0, 0, indianTime)
+}
+
+// payAndReverse has a bank take a transfer and send the money back within seconds, so that many never hear that it was paid. The gateway is asked
+// right after that, and once more.
+func (m *market) payAndReverse(id payout.ID) {
+	m.moveByHand(id, razorpayx.StatusProcessing, razorpayx.StatusProcessed, "")
+	m.after(m.between(time.Second, 5*time.Second), func() {
+		g := m.gateways.made[id]
+		for _, t := range m.gateways.transfers(id) {
+			if t.Status == razorpayx.StatusProcessed {
+				m.gateways.reversedAt[t.ID] = m.now
+			}
+		}
+		m.moveByHand(id, razorpayx.StatusProcessed, razorpayx.StatusReversed, "beneficiary_bank_rejected")
+		g.announce(id, 2*time.Second)
+		m.after(m.between(10*time.Second, maxLag-10*time.Second), func() { g.announce(id, time.Second) })
+	})
 }
 
 func (m *market) bankDecidesAtLast(id payout.ID) {

@@ -26,6 +26,8 @@ type gateways struct {
 	orders map[string]*order
 	// lies are the last things that a gateway said that can't be true, by payout.
 	lies map[payout.ID]*gatewayLie
+	// reversedAt is when the money of transfers came back that had been paid a moment before, by the gateway's ids.
+	reversedAt map[string]time.Duration
 	// unmatchable are the transfers that were made under a reference of ours and that no payout can be made of.
 	unmatchable []*unmatchable
 	// settleAfter is how long a step of a payout takes.
@@ -38,7 +40,7 @@ type gateways struct {
 const anotherName port.Name = "another"
 
 func (m *market) openGateways(dir string) error {
-	g := &gateways{m: m, made: map[payout.ID]*gateway{}, orders: map[string]*order{}, lies: map[payout.ID]*gatewayLie{}, settleAfter: usualSettling, balance: plenty}
+	g := &gateways{m: m, made: map[payout.ID]*gateway{}, orders: map[string]*order{}, lies: map[payout.ID]*gatewayLie{}, reversedAt: map[string]time.Duration{}, settleAfter: usualSettling, balance: plenty}
 	m.gateways = g
 	err := m.openGateway(razorpayx.DefaultName, m.o.profile(), filepath.Join(dir, "gateway.db"))
 	if another, isThere := m.o.another(); err == nil && isThere {

@@ -125,7 +125,7 @@ func (m *market) recordSale(n sale.NewSale) {
 	}
 }
 
-// recordBatch records a sale in one call with a sale of nobody's, one that was recorded before, and the same sale twice more.
+// recordBatch records a sale in one call with a sale of nobody's, one that was recorded before, the same sale twice more, and another under its id.
 func (m *market) recordBatch(n sale.NewSale) {
 	nobodys := n
 	nobodys.ID, nobodys.Seller = n.ID+"-nobodys", m.ids.New("usr_", m.clock())
@@ -133,7 +133,9 @@ func (m *market) recordBatch(n sale.NewSale) {
 	if before := m.dice.IntN(len(m.recordings) + 1); before < len(m.recordings) && m.recordings[before].refund.ID == "" {
 		batch = append(batch, m.recordings[before].sale)
 	}
-	batch = append(batch, n, n)
+	other := n
+	other.Amount++
+	batch = append(batch, n, n, other)
 	m.recordings = append(m.recordings, recording{sale: n})
 	err := m.persist(time.Minute, func(on *instance) error {
 		refused, err := on.sales.RecordAll(m.ctx, batch)
@@ -141,8 +143,11 @@ func (m *market) recordBatch(n sale.NewSale) {
 		m.assert(answersAreTrue, err != nil || len(refused) == len(batch), n.Seller, "a batch of %d sales was answered with %d outcomes", len(batch), len(refused))
 		for i, outcome := range refused {
 			right := outcome == nil
-			if i == 0 {
+			switch i {
+			case 0:
 				right = errors.Is(outcome, sale.ErrSellerNotFound)
+			case len(batch) - 1:
+				right = errors.Is(outcome, sale.ErrConflict)
 			}
 			m.assert(oncePerID, right, n.Seller, "sale %+v, number %d of a batch, was answered with %v", batch[i], i, outcome)
 		}

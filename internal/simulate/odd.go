@@ -18,7 +18,7 @@ func (w wire) distortAnswer(req *http.Request, a *answer) {
 		return
 	}
 	isOdd, isLie := m.strikes(odd), m.strikes(lie)
-	isReturn := m.faultProfile[odd] > 0 && bytes.Contains(a.body.Bytes(), []byte(`"`+razorpayx.StatusReversed+`"`))
+	isReturn := bytes.Contains(a.body.Bytes(), []byte(`"`+razorpayx.StatusReversed+`"`))
 	if !isOdd && !isLie && !isReturn {
 		return
 	}
@@ -26,6 +26,7 @@ func (w wire) distortAnswer(req *http.Request, a *answer) {
 	var one razorpayx.Payout
 	if isList := json.Unmarshal(a.body.Bytes(), &list) == nil && list.Entity == "collection"; isList {
 		for i := range list.Items {
+			m.tellOfBefore(&list.Items[i])
 			m.callFailed(&list.Items[i])
 		}
 		if isOdd {
@@ -38,6 +39,7 @@ func (w wire) distortAnswer(req *http.Request, a *answer) {
 		}
 		a.rewrite(list)
 	} else if json.Unmarshal(a.body.Bytes(), &one) == nil && one.Entity == "payout" {
+		m.tellOfBefore(&one)
 		m.callFailed(&one)
 		if isOdd {
 			m.makeOdd(&one)
@@ -89,10 +91,22 @@ func (a *answer) rewrite(v any) {
 	}
 }
 
-// callFailed says of some transfers that were paid and came back that they failed. The amount chooses, so that no dice are thrown.
+// callFailed says of some transfers that were paid and came back that they failed. The amount chooses, so that no dice are thrown. Those that the
+// gateway may yet call paid are called reversed.
 func (m *market) callFailed(p *razorpayx.Payout) {
-	if m.faultProfile[odd] > 0 && p.Status == razorpayx.StatusReversed && p.Amount%2 == 0 {
+	if _, wasQuick := m.gateways.reversedAt[p.ID]; !wasQuick && m.faultProfile[odd] > 0 && p.Status == razorpayx.StatusReversed && p.Amount%2 == 0 {
 		p.Status = razorpayx.StatusFailed
+	}
+}
+
+// tellOfBefore says of a transfer whose money came back right after it was paid that it is paid, since the gateway's records are behind.
+func (m *market) tellOfBefore(p *razorpayx.Payout) {
+	since, wasQuick := m.gateways.reversedAt[p.ID]
+	known := m.model.payouts[payout.ID(p.ReferenceID)]
+	isKnownFailed := known != nil && known.state == payout.Failed
+	if wasQuick && p.Status == razorpayx.StatusReversed && m.now-since < maxLag && (isKnownFailed || m.chance(500)) {
+		m.strike(lag)
+		p.Status = razorpayx.StatusProcessed
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"bursar/internal/bank"
 	"bursar/internal/decision"
 	"bursar/internal/fault"
+	"bursar/internal/inbox"
 	"bursar/internal/payout"
 	"bursar/internal/sale"
 )
@@ -34,14 +35,15 @@ func (m *market) workThroughInbox() {
 	if on == nil || !on.ready {
 		return
 	}
-	var inbox payout.Attention
+	var waits payout.Attention
 	var reviews []bank.Account
 	if err := m.call(on, func() (err error) {
-		inbox, err = on.payouts.Attention(m.ctx)
+		waits, err = on.payouts.Attention(m.ctx)
 		m.assert(readsAgree, err == nil, "", "what waits for a person: %v", err)
-		m.checkInbox(inbox)
+		m.checkInbox(waits)
 		reviews, err = on.bank.InReview(m.ctx, 100)
 		m.checkReviews(on, reviews)
+		m.checkTasks(on, waits, reviews)
 		if m.tampered == "" { // the rows are read as an attacker has them
 			m.checkFigures(on)
 			m.checkEvidence(on)
@@ -52,17 +54,17 @@ func (m *market) workThroughInbox() {
 		return
 	}
 	m.resumeForgotten()
-	for _, p := range inbox.Discrepancies {
+	for _, p := range waits.Discrepancies {
 		if string(p.ID) != m.tampered { // it would be noted again, which may take until after the tampering
 			m.resolveDiscrepancy(p)
 		}
 	}
-	for _, u := range inbox.UnmatchedTransfers {
+	for _, u := range waits.UnmatchedTransfers {
 		if m.closing || m.chance(500) {
 			m.resolveUnmatched(u.ID())
 		}
 	}
-	for _, p := range inbox.Unclear {
+	for _, p := range waits.Unclear {
 		m.settleUnclear(p.ID)
 	}
 	if !m.closing {
@@ -71,7 +73,7 @@ func (m *market) workThroughInbox() {
 }
 
 // checkInbox holds the inbox against the model.
-func (m *market) checkInbox(inbox payout.Attention) {
+func (m *market) checkInbox(waits payout.Attention) {
 	unclear, discrepancies := 0, 0
 	for _, w := range m.model.payouts {
 		if w.state == payout.Unknown || w.state == payout.ManualReview {
@@ -81,13 +83,50 @@ func (m *market) checkInbox(inbox payout.Attention) {
 			discrepancies++
 		}
 	}
-	m.assert(readsAgree, len(inbox.Unclear) == min(unclear, 100) && len(inbox.Discrepancies) == min(discrepancies, 100), "",
-		"an admin is shown %d unclear and %d payouts with a discrepancy, and there are %d and %d", len(inbox.Unclear), len(inbox.Discrepancies), unclear, discrepancies)
-	m.checkUnmatched(inbox.UnmatchedTransfers)
-	for _, p := range slices.Concat(inbox.Unclear, inbox.Discrepancies) {
+	m.assert(readsAgree, len(waits.Unclear) == min(unclear, 100) && len(waits.Discrepancies) == min(discrepancies, 100), "",
+		"an admin is shown %d unclear and %d payouts with a discrepancy, and there are %d and %d", len(waits.Unclear), len(waits.Discrepancies), unclear, discrepancies)
+	m.checkUnmatched(waits.UnmatchedTransfers)
+	for _, p := range slices.Concat(waits.Unclear, waits.Discrepancies) {
 		w := m.model.payouts[p.ID]
 		m.assert(readsAgree, w != nil && w.state == p.State && w.last.Discrepancy == p.Discrepancy, string(p.ID), "an admin is shown %+v, and the ledger has %+v", p, w)
 	}
+}
+
+// checkTasks wants all that waits for a person to be listed once, the oldest first, and whose it is.
+func (m *market) checkTasks(on *instance, waits payout.Attention, reviews []bank.Account) {
+	all, _, err := on.inbox().Tasks(m.ctx)
+	differences, err2 := on.reconciling.Open(m.ctx, inbox.MaxPerKind)
+	endpoints, err3 := on.webhooks.Endpoints(m.ctx)
+	if err := errors.Join(err, err2, err3); !m.assert(readsAgree, err == nil, "", "the tasks of admins: %v", err) {
+		return
+	}
+	want := map[string]string{} // sellers, by what is about them
+	for _, p := range slices.Concat(waits.Discrepancies, waits.Late, waits.Unclear, waits.WithoutGateway) {
+		want[string(p.ID)] = p.Seller
+	}
+	for _, u := range waits.UnmatchedTransfers {
+		want[u.ID()] = u.Transfer.Order.Seller
+	}
+	for _, a := range reviews {
+		want[string(a.ID)] = a.Seller
+	}
+	for _, d := range differences {
+		want[d.ID] = ""
+		if w := m.model.payouts[d.Payout]; w != nil {
+			want[d.ID] = w.seller
+		}
+	}
+	for _, e := range endpoints {
+		if e.NeedsAttention() {
+			want[e.ID] = ""
+		}
+	}
+	got := map[string]string{}
+	for _, task := range all {
+		got[task.Subject] = task.Seller
+	}
+	inOrder := slices.IsSortedFunc(all, func(a, b inbox.Task) int { return a.Since.Compare(b.Since) })
+	m.assert(readsAgree, maps.Equal(got, want) && len(got) == len(all) && inOrder, "", "the tasks of admins are %v, and should be %v, each once and the oldest first", got, want)
 }
 
 // checkReviews holds the accounts that wait for a person, and what is watched, against the model.

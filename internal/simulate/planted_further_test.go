@@ -82,7 +82,7 @@ var furtherBugs = []planted{
 		{inRazorpayx, "notification.Reference = p.Entity.reference()", "notification.Reference, notification.EventID = p.Entity.reference(), e.Event+p.Entity.reference()"},
 	}},
 	{"how the gateway has it is not kept", []edit{
-		{inPayout, "\tp.Progress = r.Progress\n\tp.clearNoGateway()", "\tp.clearNoGateway()"},
+		{inPayout, "\t\tp.Progress = r.Progress\n\t}\n\tp.clearNoGateway()", "\t}\n\tp.clearNoGateway()"},
 	}},
 	{"what is queued is taken for under way", []edit{
 		{inRazorpayx, "StatusQueued:     gateway.Queued,", "StatusQueued:     gateway.InProgress,"},

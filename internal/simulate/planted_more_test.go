@@ -156,4 +156,37 @@ var moreBugs = []planted{
 	{"a secret that was replaced works after its grace", []edit{
 		{inStore, "r.until > $2", "r.until > 0*$2"},
 	}},
+	{"what a bank reversed before anybody heard that it was paid is a discrepancy", []edit{
+		{inPayout, "to == Completed && p.wasReversed(now)", "to == Completed && p.State == Returned"},
+	}},
+	{"a connection that was closed without an answer was never there", []edit{
+		{inHTTPAPI, "return Response{}, lost(err, !connected.Load())", "return Response{}, lost(err, !connected.Load() || errors.Is(err, io.EOF))"},
+	}},
+	{"the end of a payout is watched for three days, whether banks work or not", []edit{
+		{inPayout, "return a.at(a.workingDay(completedAt, 3), 24*60)", "return a.at(completedAt.AddDate(0, 0, 3), 24*60)"},
+	}},
+	{"the days of a statement are those of UTC", []edit{
+		{inProof, "time.ParseInLocation(time.DateOnly, text, zone); err == nil {\n\t\treturn bounded(", "time.ParseInLocation(time.DateOnly, text, time.UTC); err == nil {\n\t\treturn bounded("},
+	}},
+	{"a statement without an entry closes with the newest balance", []edit{
+		{inProof, "closing, err := w.headAt(ctx, last)", "closing, err := w.headAt(ctx, map[bool]int64{true: journal.Number, false: last}[last < first])"},
+	}},
+	{"the last day that an admin asks for is left out", []edit{
+		{inPayout, "return day.AddDate(0, 0, later)", "return day"},
+	}},
+	{"another sale under the id of one in the same batch repeats that one", []edit{
+		{inSale, "if err == nil && first.Fingerprint != sale.Fingerprint {", "if err == nil && first.Fingerprint != sale.Fingerprint && !added[sale.ID] {"},
+	}},
+	{"an unmatched transfer of a seller whom nobody knows waits for nobody", []edit{
+		{inInbox, "for _, t := range attention.UnmatchedTransfers {\n", "for _, t := range attention.UnmatchedTransfers {\n\t\tif t.Transfer.Order.Seller == \"\" {\n\t\t\tcontinue\n\t\t}\n"},
+	}},
+	{"idempotency keys that differ in the case of letters are one", []edit{
+		{inAPI, "key := values[0]\n", "key := strings.ToLower(values[0])\n"},
+	}},
+	{"a repeated request tells what became of the payout", []edit{
+		{inAPI, "Status:           payout.StatusProcessing,", "Status:           p.Status(),"},
+	}},
+	{"a full last page of the history is followed by one more", []edit{
+		{inAPI, "(total + perPage - 1) / perPage", "total/perPage + 1"},
+	}},
 }

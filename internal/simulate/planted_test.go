@@ -24,6 +24,7 @@ type planted struct {
 
 // The packages in which bugs are planted.
 const (
+	inAPI       = "internal/api"
 	inAuth      = "internal/auth"
 	inBank      = "internal/bank"
 	inDecision  = "internal/decision"
@@ -33,6 +34,7 @@ const (
 	inProof     = "internal/proof"
 	inRazorpayx = "internal/gateway/razorpayx"
 	inHTTPAPI   = "internal/gateway/httpapi"
+	inInbox     = "internal/inbox"
 	inReconcile = "internal/reconcile"
 	inSale      = "internal/sale"
 	inStore     = "internal/store"

@@ -24,6 +24,7 @@ func (m *market) checkSelections(on *instance) {
 	}
 	w := m.model.payouts[one(m, ids)]
 	day := midnight(w.folded.RequestedAt)
+	m.checkParsed(on, w, day)
 	for _, sel := range []payout.Selection{
 		{Seller: w.seller},
 		{Status: w.state.Status()},
@@ -45,6 +46,21 @@ func (m *market) checkSelections(on *instance) {
 			m.checkSelection(on, sel)
 		}
 	}
+}
+
+// checkParsed has an admin ask in words for the payouts of a day that are like one of that day.
+func (m *market) checkParsed(on *instance, w *withdrawal, day time.Time) {
+	asked := map[string]string{
+		"sellerId": w.seller, "status": string(w.state.Status()), "state": string(w.state), "date": string(payout.DateRequested), "sort": string(payout.NewestFirst),
+		"minAmount": rupees().FormatFixed(w.amount), "maxAmount": rupees().FormatFixed(w.amount), "from": day.Format(time.DateOnly), "to": day.Format(time.DateOnly),
+	}
+	want := payout.Selection{
+		Seller: w.seller, Status: w.state.Status(), State: w.state, Date: payout.DateRequested, Sort: payout.NewestFirst,
+		MinAmount: w.amount, MaxAmount: w.amount, From: day, To: day.AddDate(0, 0, 1),
+	}
+	got, err := on.payouts.ParseSelection(func(name string) string { return asked[name] })
+	got.From, got.To = got.From.In(indianTime), got.To.In(indianTime)
+	m.assert(readsAgree, err == nil && got == want, w.seller, "an admin asks for the payouts of %v, which selects %+v (error %v) and should %+v", asked, got, err, want)
 }
 
 // checkSelection wants what a selection selects, page by page and as an export. Each page has to begin behind the one before, also where amounts are equal.

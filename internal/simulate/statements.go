@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"errors"
 	"slices"
+	"time"
 
+	"bursar/internal/ledger"
 	"bursar/internal/proof"
 )
 
@@ -54,16 +56,26 @@ func (m *market) checkStatement(on *instance, s *seller, keys proof.Keys, format
 	m.checkForged(s, v, text.Bytes(), keys)
 }
 
-// checkPeriod gets a statement from one of a seller's entries up to the newest, which has the one and not the other.
+// checkPeriod gets statements of one of a seller's entries up to the newest, of the moment after that one, and of its day.
 func (m *market) checkPeriod(on *instance, s *seller) {
 	const most = 10_000
 	list, err := on.db.Entries(m.ctx, s.id, 0, most)
 	if !m.assert(readsAgree, err == nil, s.id, "%s can't read their entries: %v", s.id, err) || len(list) == 0 {
 		return
 	}
-	from, to := list[len(list)/2].At, list[0].At
-	first, last := int64(0), int64(0)
-	for _, e := range list { // the newest first; clocks that are off mix them
+	middle, day := list[len(list)/2].At, midnight(list[len(list)/2].At)
+	from, to, err := on.proofs.Period(day.Format(time.DateOnly), day.Format(time.DateOnly))
+	m.assert(statementsProve, err == nil && from.Equal(day) && to.Equal(day.AddDate(0, 0, 1)), s.id, "the statement of %s for %s is from %s to %s: %v", s.id, day.Format(time.DateOnly), from, to, err)
+	m.checkStatementOf(on, list, from, to)
+	m.checkStatementOf(on, list, middle, list[0].At)
+	m.checkStatementOf(on, list, middle.Add(time.Microsecond), middle.Add(2*time.Microsecond))
+}
+
+// checkStatementOf gets a statement of a period, which has the entries from its beginning on and before its end, and the balances around them. The list
+// has all entries of the seller, the newest first; clocks that are off mix their times.
+func (m *market) checkStatementOf(on *instance, list []ledger.Entry, from, to time.Time) {
+	seller, first, last := list[0].Owner, list[0].Number+1, int64(0)
+	for _, e := range list {
 		if !e.At.Before(from) {
 			first = e.Number
 		}
@@ -71,10 +83,19 @@ func (m *market) checkPeriod(on *instance, s *seller) {
 			last = max(last, e.Number)
 		}
 	}
-	statement, err := on.proofs.Statement(m.ctx, s.id, from, to)
-	if m.assert(statementsProve, err == nil, s.id, "the statement of %s: %v", s.id, err) {
-		m.assert(statementsProve, statement.Entries == max(0, last-first+1), s.id, "the statement of %s from %s to %s has %d entries, and should have those from number %d to %d",
-			s.id, from, to, statement.Entries, first, last)
+	last = max(last, first-1)
+	after := func(number int64) (b ledger.Balances) {
+		if number > 0 {
+			b = list[list[0].Number-number].After.Balances()
+		}
+		return b
+	}
+	statement, err := on.proofs.Statement(m.ctx, seller, from, to)
+	if m.assert(statementsProve, err == nil, seller, "the statement of %s: %v", seller, err) {
+		m.assert(statementsProve, statement.Entries == last-first+1, seller, "the statement of %s from %s to %s has %d entries, and should have those from number %d to %d",
+			seller, from, to, statement.Entries, first, last)
+		m.assert(statementsProve, statement.Opening == after(first-1) && statement.Closing == after(last), seller, "the statement of %s from %s to %s opens with %+v and closes with %+v, and should with %+v and %+v",
+			seller, from, to, statement.Opening, statement.Closing, after(first-1), after(last))
 	}
 }
 

@@ -331,7 +331,7 @@ func (w wire) lost() error {
 		return w.timeout()
 	}
 	m.pause(m.between(0, callTimeout))
-	return errReset
+	return one(m, []error{errReset, io.EOF}) // the other side closes in order, and says nothing
 }
 
 func (w wire) timeout() error {
