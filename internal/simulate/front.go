@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,7 +10,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
 
@@ -99,7 +99,7 @@ func (m *market) checkFront() {
 		return
 	}
 	f.checkBalance(s)
-	for _, status := range append(payout.Statuses(), "all") {
+	for _, status := range append(payout.Statuses(), "") {
 		f.checkHistory(s, status)
 	}
 	f.checkRequests(s)
@@ -116,26 +116,19 @@ func (f front) checkBalance(s *seller) {
 
 // isAmount reports whether an answer's number is an amount of so many paise.
 func isAmount(n json.Number, want money.Amount) bool {
-	sign, text := money.Amount(1), n.String()
-	if text, isNegative := strings.CutPrefix(text, "-"); isNegative {
-		sign, n = -1, json.Number(text)
+	text, isNegative := strings.CutPrefix(n.String(), "-")
+	got, err := rupees().Parse(text)
+	if isNegative {
+		got = -got
 	}
-	got, err := rupees().Parse(n.String())
-	return err == nil && sign*got == want || want == 0 && n.String() == "0"
+	return err == nil && got == want || want == 0 && n.String() == "0"
 }
 
 // checkHistory pages through a seller's payouts of a status, and wants all, the newest first, and their number.
 func (f front) checkHistory(s *seller, status payout.Status) {
 	const limit = 3
 	m := f.m
-	var want []payout.ID
-	for id, w := range m.model.payouts {
-		if w.seller == s.id && (status == "all" || w.state.Status() == status) {
-			want = append(want, id)
-		}
-	}
-	slices.Sort(want)
-	slices.Reverse(want)
+	want := m.model.historyOf(s.id, status)
 	total := len(want)
 	pages := (total + limit - 1) / limit
 	for page := 1; page <= pages+1 && m.violation == nil; page++ {
@@ -147,7 +140,7 @@ func (f front) checkHistory(s *seller, status payout.Status) {
 			}
 			Pagination struct{ CurrentPage, TotalPages, TotalItems, ItemsPerPage int }
 		}
-		f.call(http.MethodGet, fmt.Sprintf("/api/payouts/history?page=%d&limit=%d&status=%s", page, limit, status), "", "", &got)
+		f.call(http.MethodGet, fmt.Sprintf("/api/payouts/history?page=%d&limit=%d&status=%s", page, limit, cmp.Or(status, "all")), "", "", &got)
 		right := got.Pagination.CurrentPage == page && got.Pagination.TotalPages == pages && got.Pagination.TotalItems == total && got.Pagination.ItemsPerPage == limit
 		shown := want[:min(limit, len(want))]
 		want = want[len(shown):]

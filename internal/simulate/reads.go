@@ -158,17 +158,22 @@ func (m *market) readEntries(on *instance, owner string) {
 	m.assert(readsAgree, next == 0, owner, "the last entry that %s is shown is number %d", owner, next+1)
 }
 
+// historyOf lists a seller's payouts of a status, or all, the newest first.
+func (o *model) historyOf(seller string, status payout.Status) (ids []payout.ID) {
+	for id, w := range o.payouts {
+		if w.seller == seller && (status == "" || w.state.Status() == status) {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	slices.Reverse(ids)
+	return ids
+}
+
 // readHistory pages through a seller's payouts at one moment, all of them or those of one status.
 func (m *market) readHistory(on *instance, s *seller) []payout.Payout {
 	status := one(m, append(payout.Statuses(), ""))
-	var want []payout.ID
-	for id, w := range m.model.payouts {
-		if w.seller == s.id && (status == "" || w.state.Status() == status) {
-			want = append(want, id)
-		}
-	}
-	slices.Sort(want)
-	slices.Reverse(want)
+	want := m.model.historyOf(s.id, status)
 	var list []payout.Payout
 	page := 1 + m.dice.IntN(7)
 	for {
