@@ -120,23 +120,40 @@ func (s *Service) decideStop(ctx context.Context, by decision.By, action decisio
 // payout would send the money once more. An admin unfreezes them. Payouts that are frozen stay so. Until the freeze is written, this
 // process sends nothing of the seller's: who can write to the database may keep it from being written.
 func (s *Service) freezeForTransfer(ctx context.Context, p Payout) error {
-	now := s.o.Now()
-	s.lost.stop(p.Seller, now.Add(stoppedUnfrozen))
 	by := decision.By{Note: fmt.Sprintf("Payout %s is paid, or may be, beyond what the balance says: see its discrepancy.", p.ID)}
-	err := recordStop(ctx, s.o.Store, s.o.Mails, decision.New(by, decision.FreezePayouts, p.Seller, p.Seller, now))
+	err := s.stopWhile(p, func() error {
+		return recordStop(ctx, s.o.Store, s.o.Mails, decision.New(by, decision.FreezePayouts, p.Seller, p.Seller, s.o.Now()))
+	})
 	if err == nil {
 		s.o.Logger.WarnContext(ctx, "seller's payouts frozen", slog.String("seller", p.Seller), slog.String("payout_id", string(p.ID)))
 	}
-	if err == nil || errors.Is(err, ErrFrozen) || errors.Is(err, ErrSellerNotFound) {
-		s.lost.stop(p.Seller, time.Time{})
+	if errors.Is(err, ErrFrozen) || errors.Is(err, ErrSellerNotFound) {
 		return nil
 	}
 	return err
 }
 
-// stoppedUnfrozen is how long a seller's payouts are stopped in memory while a freeze can't be written. The step that failed is tried again
-// several times meanwhile.
-const stoppedUnfrozen = time.Hour
+// stoppedUnwritten is how long a seller's payouts are stopped in memory because what stops them can't be written. The step that failed is tried
+// again several times meanwhile.
+const stoppedUnwritten = time.Hour
+
+// stopWhile stops a seller's payouts in memory while it is written what a payout's gateway has told. They stay stopped where that was not
+// written, because the database could not be reached or was tampered with.
+func (s *Service) stopWhile(p Payout, write func() error) error {
+	s.lost.stop(p, s.o.Now().Add(stoppedUnwritten))
+	err := write()
+	if isWritten(err) {
+		s.lost.stop(p, time.Time{})
+	}
+	return err
+}
+
+// isWritten reports whether a write was carried out, or a rule refused it.
+func isWritten(err error) bool {
+	_, isDiscrepancy := errors.AsType[discrepancyError](err)
+	f, isRefused := errors.AsType[*fault.Error](err)
+	return err == nil || isDiscrepancy || isRefused && f.Kind != fault.Unavailable && !isTampered(err)
+}
 
 // PauseOrResume is [Service.Pause] or [Service.Resume] for a command, which has no gateways: a running service finds the
 // decision in the datastore.

@@ -454,16 +454,83 @@ func (f freezeless) InTx(ctx context.Context, fn func(payout.Tx) error) error {
 	})
 }
 
+// lostStore is a store that fails whatever comes after a gateway's answer while it is down.
+type lostStore struct {
+	payout.Store
+	down *bool
+}
+
+func (l lostStore) InGroup(ctx context.Context, scope ledger.Scope, fn func(payout.ChangeTx) error) error {
+	if *l.down {
+		return errDied
+	}
+	return l.Store.InGroup(ctx, scope, fn)
+}
+
+func (l lostStore) EntriesAbout(ctx context.Context, owner, subject string) ([]ledger.Entry, error) {
+	if *l.down {
+		return nil, errDied
+	}
+	return l.Store.EntriesAbout(ctx, owner, subject)
+}
+
+// TestPaidAfterItsEnd_DatabaseLost loses the database between the gateway's answer, that a payout that failed is paid, and the write. When it is
+// back, the seller's next payout waits until the freeze is written.
+func TestPaidAfterItsEnd_DatabaseLost(t *testing.T) {
+	for name, tell := range map[string]func(*story){
+		"paid":          func(s *story) { s.put(s.made(gateway.Paid)) },
+		"two transfers": func(s *story) { s.gateway.twofold = true },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStory(t)
+			next := s.failThenRequest()
+			tell(s)
+			s.notification("event-1")
+			s.now = s.now.Add(windowOver)
+			down := false
+			s.payouts = s.newPayoutsOn(t, lostStore{s.db.Payouts(), &down})
+			s.reconcileStartup()
+			down = true
+			if err := s.payouts.Step(t.Context(), s.id); !errors.Is(err, errDied) {
+				t.Errorf("the step ended with %v", err)
+			}
+			down = false
+			s.gateway.twofold = false // the next one has its own
+			if err := s.payouts.Step(t.Context(), next.ID); err != nil {
+				t.Errorf("the step of the next payout ended with %v", err)
+			}
+			if state, made := s.stateOf(next.ID), s.decisions("usr_a"); state != payout.Waiting || len(made) != 0 {
+				t.Errorf("the next payout is %s, and on record are %+v", state, made)
+			}
+			tell(s)
+			_ = s.payouts.Step(t.Context(), s.id)
+			s.gateway.twofold = false
+			if made := s.decisions("usr_a"); len(made) != 1 || made[0].Action != decision.FreezePayouts {
+				t.Errorf("on record are %+v", made)
+			}
+			if err := s.payouts.Unfreeze(t.Context(), ada, "usr_a"); err != nil {
+				t.Fatal(err)
+			}
+			s.later(15 * time.Minute)
+			if state := s.stateOf(next.ID); state != payout.Submitted {
+				t.Errorf("payouts were resumed, and the next one is %s", state)
+			}
+		})
+	}
+}
+
+// failThenRequest has the payout refused, and requests the next one.
+func (s *story) failThenRequest() payout.Payout {
+	s.gateway.mood = refusing
+	s.later(windowOver)
+	s.gateway.mood = fair
+	s.wantState(payout.Failed)
+	return s.request("usr_a", 100_000)
+}
+
 // TestPaidAfterItsEnd_FreezesSeller has a gateway that has a transfer, or two, of a payout whose amount its seller has back. The next payout would
 // send that money again, so it waits until an admin has looked. What the admin has seen freezes nothing again.
 func TestPaidAfterItsEnd_FreezesSeller(t *testing.T) {
-	fail := func(s *story) payout.Payout {
-		s.gateway.mood = refusing
-		s.later(windowOver)
-		s.gateway.mood = fair
-		s.wantState(payout.Failed)
-		return s.request("usr_a", 100_000)
-	}
 	for name, tell := range map[string]func(*story){
 		"paid":          func(s *story) { s.put(s.made(gateway.Paid)) },
 		"under way":     func(s *story) { s.put(s.made(gateway.InProgress)) },
@@ -475,7 +542,7 @@ func TestPaidAfterItsEnd_FreezesSeller(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStory(t)
-			next := fail(s)
+			next := s.failThenRequest()
 			tell(s)
 			s.notification("event-1")
 			s.later(time.Second)
@@ -511,7 +578,7 @@ func TestPaidAfterItsEnd_FreezesSeller(t *testing.T) {
 	}
 	t.Run("frozen before", func(t *testing.T) {
 		s := newStory(t)
-		fail(s)
+		s.failThenRequest()
 		if err := s.payouts.Freeze(t.Context(), ada, "usr_a"); err != nil {
 			t.Fatal(err)
 		}
@@ -538,7 +605,7 @@ func TestPaidAfterItsEnd_FreezesSeller(t *testing.T) {
 	})
 	t.Run("a freeze that can't be written", func(t *testing.T) {
 		s := newStory(t)
-		next := fail(s)
+		next := s.failThenRequest()
 		s.put(s.made(gateway.Paid))
 		s.notification("event-1")
 		s.now = s.now.Add(windowOver)
@@ -565,7 +632,7 @@ func TestPaidAfterItsEnd_FreezesSeller(t *testing.T) {
 	})
 	t.Run("not for a transfer that failed", func(t *testing.T) {
 		s := newStory(t)
-		next := fail(s)
+		next := s.failThenRequest()
 		s.put(s.made(gateway.Failed))
 		s.gateway.transfers[string(s.id)].amount++
 		s.notification("event-1")

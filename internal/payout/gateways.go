@@ -31,7 +31,7 @@ func (s *Service) lookUp(ctx context.Context, p Payout) (gateway.Report, error) 
 	}
 	report, err := g.Find(ctx, string(p.ID))
 	if errors.Is(err, gateway.ErrManyTransfers) {
-		if noted := s.recordMany(ctx, p, err); noted != nil {
+		if noted := s.stopWhile(p, func() error { return s.recordMany(ctx, p, err) }); noted != nil {
 			return report, noted
 		}
 	}

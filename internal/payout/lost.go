@@ -23,8 +23,8 @@ type lostTransfers struct {
 	triedAt time.Time
 	// triedOf is the seller whose transfer was tried last.
 	triedOf string
-	// unfrozen are sellers whose payouts have to be frozen, and until when they are stopped without that.
-	unfrozen map[string]time.Time
+	// unwritten are, by seller, the payouts of which it is not written yet what their gateway has told, and until when they stop the seller's.
+	unwritten map[string]map[ID]time.Time
 }
 
 type lostTransfer struct {
@@ -109,25 +109,36 @@ func (l lostTransfer) isSame(o lostTransfer) bool {
 	return l.id == o.id && l.g.Name() == o.g.Name() && l.transfer.GatewayID == o.transfer.GatewayID
 }
 
-// hasLost reports whether a lost transfer stops a seller's payouts, or one for which they could not be frozen.
+// hasLost reports whether a lost transfer stops a seller's payouts, or what a gateway has told and is not written yet.
 func (s *Service) hasLost(seller string) bool {
 	s.lost.Lock()
 	defer s.lost.Unlock()
-	return len(s.lost.of[seller]) > 0 || s.o.Now().Before(s.lost.unfrozen[seller])
+	now := s.o.Now()
+	for _, until := range s.lost.unwritten[seller] {
+		if now.Before(until) {
+			return true
+		}
+	}
+	return len(s.lost.of[seller]) > 0
 }
 
-// stop stops a seller's payouts until a time; none lets them go on.
-func (l *lostTransfers) stop(seller string, until time.Time) {
+// stop stops the payouts of a payout's seller until a time; none lets them go on, as far as this payout goes.
+func (l *lostTransfers) stop(p Payout, until time.Time) {
 	l.Lock()
 	defer l.Unlock()
 	if until.IsZero() {
-		delete(l.unfrozen, seller)
+		if delete(l.unwritten[p.Seller], p.ID); len(l.unwritten[p.Seller]) == 0 {
+			delete(l.unwritten, p.Seller)
+		}
 		return
 	}
-	if l.unfrozen == nil {
-		l.unfrozen = map[string]time.Time{}
+	if l.unwritten == nil {
+		l.unwritten = map[string]map[ID]time.Time{}
 	}
-	l.unfrozen[seller] = until
+	if l.unwritten[p.Seller] == nil {
+		l.unwritten[p.Seller] = map[ID]time.Time{}
+	}
+	l.unwritten[p.Seller][p.ID] = until
 }
 
 // retryLost tries once more to take in what was lost, now and then, and forgets what was, or what an admin has resolved.

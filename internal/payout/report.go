@@ -33,18 +33,25 @@ type alsoRecord func(ChangeTx, Payout) error
 // now: if it returns an error, nothing is applied. What else it returns is recorded if the report is applied, and only then.
 //
 // Before it records that money left for a payout that ended unpaid, it freezes the seller's payouts: the seller has that money in the
-// balance again.
+// balance again. Meanwhile this process sends nothing of the seller's.
 func (s *Service) applyReportIf(
 	ctx context.Context, scope ledger.Scope, seen Payout, r gateway.Report, actor string, guard func(Payout) (alsoRecord, error),
 ) (bool, error) {
-	moved, err := s.applyReportOnce(ctx, scope, seen, r, actor, guard, true)
-	if !errors.Is(err, errNotFrozen) {
-		return moved, err
+	var moved bool
+	apply := func() (err error) {
+		if moved, err = s.applyReportOnce(ctx, scope, seen, r, actor, guard, true); !errors.Is(err, errNotFrozen) {
+			return err
+		}
+		if err := s.freezeForTransfer(context.WithoutCancel(ctx), seen); err != nil {
+			return err
+		}
+		moved, err = s.applyReportOnce(ctx, scope, seen, r, actor, guard, false)
+		return err
 	}
-	if err := s.freezeForTransfer(context.WithoutCancel(ctx), seen); err != nil {
-		return false, err
+	if _, discrepancy := nextState(r, seen, s.o.Now(), s.o.Currency); discrepancy != nil && seen.isRefundedOf(r) {
+		return moved, s.stopWhile(seen, apply)
 	}
-	return s.applyReportOnce(ctx, scope, seen, r, actor, guard, false)
+	return moved, apply()
 }
 
 // errNotFrozen means that a seller's payouts have to be frozen first.
@@ -170,8 +177,7 @@ func checkFrozen(ctx context.Context, tx ChangeTx, p Payout, r gateway.Report, s
 		return err
 	}
 	journaled, wasSaid := fold(p.ID, entries, said)
-	to := reportedState(r, journaled.State)
-	if wasSaid || !journaled.endedUnpaid() || to != Submitted && to != Completed {
+	if wasSaid || !journaled.isRefundedOf(r) {
 		return nil
 	}
 	balance, err := tx.Balance(ctx, p.Seller)
@@ -179,6 +185,12 @@ func checkFrozen(ctx context.Context, tx ChangeTx, p Payout, r gateway.Report, s
 		err = errNotFrozen
 	}
 	return err
+}
+
+// isRefundedOf reports whether the seller has the money in the balance again that, by the report, was paid or may yet be.
+func (p Payout) isRefundedOf(r gateway.Report) bool {
+	to := reportedState(r, p.State)
+	return p.endedUnpaid() && (to == Submitted || to == Completed)
 }
 
 // fold is what a payout's entries make of it, and whether it had a discrepancy that says so before. That it was tampered with may have been
