@@ -389,7 +389,13 @@ func TestPasskey_Cloned(t *testing.T) {
 	seller := h.signUp("Asha", auth.Seller)
 	d, _, _ := h.withPasskey(seller)
 	copied := *d
-	h.loginPasskey(d.get(h.passkeyOptions())).want(t, 200)
+	once := d.get(h.passkeyOptions())
+	h.loginPasskey(once).want(t, 200)
+	h.loginPasskey(once).wantFailure(t, 401, "invalid_passkey") // sent again, by a client that had no answer
+	events := h.do(call{method: "GET", path: "/api/auth/security-events", token: seller.token}).want(t, 200)
+	if strings.Contains(events.body, "passkey_cloned") {
+		t.Errorf("an answer that was sent twice is a clone's: %s", events.body)
+	}
 	h.loginPasskey(copied.get(h.passkeyOptions())).wantFailure(t, 401, "invalid_passkey")
 	h.wantEvents(seller, "account.passkey_cloned")
 	copied.key.Counter = 0

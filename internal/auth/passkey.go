@@ -242,12 +242,14 @@ func (s *Service) usePasskey(ctx context.Context, tx Tx, user User, all []Factor
 	if err != nil {
 		return "", err
 	}
+	if refused == "" || refused == ledger.AccountPasskeyCloned { // an answer that is sent once more is no clone's
+		if err := challenge.use(ctx, tx); err != nil {
+			return "", err
+		}
+	}
 	if refused != "" {
 		s.o.Logger.InfoContext(ctx, "passkey refused", slog.String("user_id", user.ID), slog.Any("cause", cause))
 		return refused, nil
-	}
-	if err := challenge.use(ctx, tx); err != nil {
-		return "", err
 	}
 	if saved, err := tx.SaveFactor(ctx, was, is); err != nil || !saved {
 		return "", orElse(err, ErrPasskey)
@@ -334,6 +336,9 @@ func (s *Service) loginPasskey(ctx context.Context, answer []byte, from Device, 
 			return err
 		}
 		was, is, refused, cause, err := s.checkAssertion(user, all, a)
+		if err == nil && (refused == "" || refused == ledger.AccountPasskeyCloned) { // an answer that is sent once more is no clone's
+			err = challenge.use(ctx, tx)
+		}
 		switch {
 		case err != nil:
 			return err
@@ -342,9 +347,6 @@ func (s *Service) loginPasskey(ctx context.Context, answer []byte, from Device, 
 			return s.record(ctx, tx, user.ID, refused, from, "for", "sign-in", "factor", was.ID)
 		case refused != "": // anybody can send this, so it is no event of the user's
 			return ErrPasskey.Because(cause)
-		}
-		if err := challenge.use(ctx, tx); err != nil {
-			return err
 		}
 		if saved, err := tx.SaveFactor(ctx, was, is); err != nil || !saved {
 			return orElse(err, ErrPasskey)
