@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"time"
 
 	"bursar/internal/auth"
 	"bursar/internal/decision"
@@ -57,6 +58,7 @@ func (a *api) setAccess(ctx context.Context, who caller, req accessRequest) (rep
 type liftHoldRequest struct {
 	seller string
 	note   string
+	until  time.Time
 }
 
 func (req *liftHoldRequest) read(in *input) {
@@ -65,6 +67,7 @@ func (req *liftHoldRequest) read(in *input) {
 		in.refuse(auth.ErrUserNotFound)
 	}
 	req.note = in.text("note", checkProse(decision.MaxNote))
+	req.until = in.optionalInstant("until")
 }
 
 type liftHoldJSON struct {
@@ -74,7 +77,7 @@ type liftHoldJSON struct {
 func (a *api) liftHold(ctx context.Context, who caller, req liftHoldRequest) (reply[liftHoldJSON], error) {
 	err := a.o.Auth.ProveDecision(ctx, who.Principal, decision.LiftHold, req.seller)
 	if err == nil {
-		err = a.o.Payouts.LiftHold(ctx, decision.By{Admin: who.UserID, Note: req.note}, req.seller)
+		err = a.o.Payouts.LiftHold(ctx, decision.By{Admin: who.UserID, Note: req.note}, req.seller, req.until)
 	}
 	if err != nil {
 		return reply[liftHoldJSON]{}, err

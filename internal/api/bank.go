@@ -81,9 +81,8 @@ func (a *api) bankAccount(ctx context.Context, who caller, _ none) (reply[bankAc
 }
 
 type resolveRequest struct {
-	account  bank.ID
-	verified bool
-	reason   string
+	account bank.ID
+	verdict bank.Verdict
 }
 
 const maxReasonRunes = 500
@@ -93,8 +92,18 @@ func (req *resolveRequest) read(in *input) {
 	if !id.Valid("bka_", string(req.account)) {
 		in.refuse(errNoBankAccount)
 	}
-	req.verified = in.flag("verified")
-	req.reason = in.optionalText("reason", checkProse(maxReasonRunes))
+	req.verdict.Verified = in.flag("verified")
+	req.verdict.Reason = in.optionalText("reason", checkProse(maxReasonRunes))
+	req.verdict.Seen = bank.Status(in.optionalText("seen", checkSeen))
+}
+
+func checkSeen(s string) string {
+	switch bank.Status(s) {
+	case bank.StatusUnverified, bank.StatusReview, bank.StatusRejected, bank.StatusVerified:
+		return ""
+	default:
+		return "must be unverified, review, rejected or verified"
+	}
 }
 
 // errNoBankAccount is for an admin, who registers none.
@@ -102,13 +111,13 @@ var errNoBankAccount = bank.ErrNone.WithMessage("No bank account has this id.")
 
 func (a *api) resolveBankAccount(ctx context.Context, who caller, req resolveRequest) (reply[bankAccountJSON], error) {
 	what := decision.RejectBankAccount
-	if req.verified {
+	if req.verdict.Verified {
 		what = decision.AcceptBankAccount
 	}
 	if err := a.o.Auth.ProveDecision(ctx, who.Principal, what, string(req.account)); err != nil {
 		return reply[bankAccountJSON]{}, err
 	}
-	account, err := a.o.Bank.Resolve(ctx, decision.By{Admin: who.UserID}, req.account, req.verified, req.reason)
+	account, err := a.o.Bank.Resolve(ctx, decision.By{Admin: who.UserID}, req.account, req.verdict)
 	if err != nil {
 		return reply[bankAccountJSON]{}, err
 	}

@@ -197,7 +197,7 @@ func TestEvents_NameSellersAsTheMarketplaceDoes(t *testing.T) {
 	h := openFixture(t)
 	admin, seller := h.signUp("Ada", auth.Admin), h.newSeller("shop-17")
 	account := h.marketplace("PUT", "sellers/ext:shop-17/bank-account", accountBody).want(t, 200).text(t, "data.id")
-	_, err := h.bank.Resolve(t.Context(), decision.By{Admin: admin.id}, bank.ID(account), true, "")
+	_, err := h.bank.Resolve(t.Context(), decision.By{Admin: admin.id}, bank.ID(account), bank.Verdict{Verified: true})
 	must(t, err)
 	h.earn(seller, "s1", "2000")
 	h.marketplace("POST", "sellers/ext:shop-17/payouts", `{"amount":1500}`).want(t, 201)

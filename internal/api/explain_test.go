@@ -239,7 +239,7 @@ func TestExplain_BucketsAddUp(t *testing.T) {
 	seller := h.newSeller("shop-17")
 	admin := decision.By{Admin: h.signUp("Ada", auth.Admin).id, Note: "Case 1"}
 	account := h.marketplace("PUT", "sellers/ext:shop-17/bank-account", accountBody).want(t, 200).text(t, "data.id")
-	_, err := h.bank.Resolve(t.Context(), admin, bank.ID(account), true, "")
+	_, err := h.bank.Resolve(t.Context(), admin, bank.ID(account), bank.Verdict{Verified: true})
 	must(t, err)
 	owed, sold, asked := money.Amount(0), map[string]money.Amount{}, []string{}
 	random := rand.New(rand.NewPCG(7, 11))

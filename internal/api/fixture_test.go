@@ -433,7 +433,7 @@ func (h *fixture) withBank(seller user, last4 string) string {
 	h.t.Helper()
 	body := fmt.Sprintf(`{"accountHolder":"Asha Rao","accountNumber":"5010012345%s","ifsc":"HDFC0000053"}`, last4)
 	id := h.do(call{method: "PUT", path: "/api/bank-account", token: seller.token, body: body}).want(h.t, 200).text(h.t, "data.id")
-	_, err := h.bank.Resolve(h.t.Context(), decision.By{Admin: seller.id}, bank.ID(id), true, "")
+	_, err := h.bank.Resolve(h.t.Context(), decision.By{Admin: "usr_an_admin"}, bank.ID(id), bank.Verdict{Verified: true})
 	must(h.t, err)
 	return id
 }

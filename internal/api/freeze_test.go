@@ -54,6 +54,9 @@ func TestStoppedPayouts(t *testing.T) {
 				t.Errorf("stopping is answered with %s", got)
 			}
 			act(admin, stop, why).wantFailure(t, 409, tt.already)
+			if own := "sellers/" + admin.id + "/unfreeze"; resume == "sellers/"+seller.id+"/unfreeze" {
+				act(admin, own, why).wantFailure(t, 403, "own_account")
+			}
 			mails := func() (resumed []bool) {
 				for _, d := range h.mailbox.To(seller.email) {
 					if m, is := d.(mail.PayoutsFrozen); is {

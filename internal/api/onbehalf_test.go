@@ -32,7 +32,7 @@ func TestOnBehalfOfASeller(t *testing.T) {
 		return h.do(call{method: "POST", path: "/api/marketplace/" + at + "payouts", token: h.serviceKey, body: body, header: header("Idempotency-Key", key)})
 	}
 	request(`{"amount":600}`, "early").wantFailure(t, 400, "bank_account_not_verified")
-	_, err := h.bank.Resolve(t.Context(), decision.By{Admin: seller.id}, bank.ID(id), true, "")
+	_, err := h.bank.Resolve(t.Context(), decision.By{Admin: "usr_an_admin"}, bank.ID(id), bank.Verdict{Verified: true})
 	must(t, err)
 	request(`{"amount":499}`, "k0").wantFailure(t, 422, "validation_failed", "amount")
 	request(`{"amount":9001}`, "k1").wantFailure(t, 400, "insufficient_balance")

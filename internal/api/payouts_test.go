@@ -209,7 +209,7 @@ func TestRequestChecksInOrder(t *testing.T) {
 		body: `{"accountHolder":"Asha Rao","accountNumber":"50100123456789","ifsc":"HDFC0000053"}`,
 	}).want(t, 200)
 	h.request(seller, `{"amount":600}`).wantFailure(t, 400, "bank_account_not_verified")
-	_, err := h.bank.Resolve(t.Context(), decision.By{Admin: seller.id}, bank.ID(account.text(t, "data.id")), true, "")
+	_, err := h.bank.Resolve(t.Context(), decision.By{Admin: "usr_an_admin"}, bank.ID(account.text(t, "data.id")), bank.Verdict{Verified: true})
 	must(t, err)
 	h.earn(seller, "s1", "550.25")
 	f := h.request(seller, `{"amount":600}`).wantFailure(t, 400, "insufficient_balance")

@@ -154,7 +154,7 @@ type Bank interface {
 	Register(context.Context, bank.Registration) (bank.Account, error)
 	Account(ctx context.Context, seller string) (bank.Account, error)
 	Branch(bank.IFSC) (bank.Branch, bool)
-	Resolve(ctx context.Context, by decision.By, id bank.ID, verified bool, reason string) (bank.Account, error)
+	Resolve(ctx context.Context, by decision.By, id bank.ID, v bank.Verdict) (bank.Account, error)
 	Notify(ctx context.Context, verificationID string) error
 	// AccountByID finds any account ever registered, or fails with [bank.ErrNone].
 	AccountByID(context.Context, bank.ID) (bank.Account, error)
@@ -212,7 +212,7 @@ type Payouts interface {
 	UnmatchedTransfers(ctx context.Context) ([]payout.UnmatchedTransfer, error)
 	UnmatchedTransfer(ctx context.Context, id string) (payout.UnmatchedTransfer, error)
 	// LiftHold ends the hold on a seller's payouts before its time, by an admin's decision.
-	LiftHold(ctx context.Context, by decision.By, seller string) error
+	LiftHold(ctx context.Context, by decision.By, seller string, seen time.Time) error
 	// Freeze stops a seller's payouts until Unfreeze, and Pause those of all sellers until Resume, by an admin's decision.
 	Freeze(ctx context.Context, by decision.By, seller string) error
 	Unfreeze(ctx context.Context, by decision.By, seller string) error

@@ -46,11 +46,14 @@ func TestStore_FailureIsNotSwallowed(t *testing.T) {
 			h.gateway.answers = []answer{valid("A DESAI", 70)}
 			a := h.register(h.ashas())
 			h.mustStep()
-			return func() error { _, err := h.service.Resolve(t.Context(), ada, a.ID, true, ""); return err }
+			return func() error {
+				_, err := h.service.Resolve(t.Context(), ada, a.ID, bank.Verdict{Verified: true})
+				return err
+			}
 		},
 		"beneficiary": func(h *fixture) func() error {
 			a := h.register(h.ashas())
-			if _, err := h.service.Resolve(t.Context(), ada, a.ID, true, ""); err != nil {
+			if _, err := h.service.Resolve(t.Context(), ada, a.ID, bank.Verdict{Verified: true}); err != nil {
 				t.Fatal(err)
 			}
 			asked := h.asked("usr_asha")

@@ -238,7 +238,7 @@ func TestRegister_SessionEnded_Refused(t *testing.T) {
 // TestRegister_HoldComesFirst replaces a verified account: who cuts the newest entries off the journal must not be left with the account and without the hold.
 func TestRegister_HoldComesFirst(t *testing.T) {
 	h := newFixture(t)
-	if _, err := h.service.Resolve(t.Context(), ada, h.register(h.ashas()).ID, true, ""); err != nil {
+	if _, err := h.service.Resolve(t.Context(), ada, h.register(h.ashas()).ID, bank.Verdict{Verified: true}); err != nil {
 		t.Fatal(err)
 	}
 	other := h.ashas()
@@ -266,7 +266,7 @@ func TestRegister_AReplacementIsMailedToTheSeller(t *testing.T) {
 	if diff := cmp.Diff(want, h.mailbox.To("usr_asha@example.com")); diff != "" {
 		t.Error(diff)
 	}
-	if _, err := h.service.Resolve(t.Context(), ada, h.account().ID, true, ""); err != nil {
+	if _, err := h.service.Resolve(t.Context(), ada, h.account().ID, bank.Verdict{Verified: true}); err != nil {
 		t.Fatal(err)
 	}
 	h.register(h.ashas())

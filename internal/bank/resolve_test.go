@@ -43,7 +43,7 @@ func TestResolve(t *testing.T) {
 			h := newFixture(t, tt.found)
 			a := h.register(h.ashas())
 			h.mustStep()
-			if _, err := h.service.Resolve(t.Context(), ada, a.ID, tt.verified, tt.reason); !errors.Is(err, tt.wantErr) {
+			if _, err := h.service.Resolve(t.Context(), ada, a.ID, bank.Verdict{Verified: tt.verified, Reason: tt.reason, Seen: h.account().Status}); !errors.Is(err, tt.wantErr) {
 				t.Errorf("err = %v, want %v", err, tt.wantErr)
 			}
 			got := h.account()
@@ -87,21 +87,25 @@ func TestResolveRefuses(t *testing.T) {
 	h := newFixture(t, pending())
 	a := h.register(h.ashas())
 	for _, reason := range []string{"", "  ", strings.Repeat("x", 501)} {
-		if _, err := h.service.Resolve(t.Context(), ada, a.ID, false, reason); fault.From(err) == nil || fault.From(err).Details["reason"] == "" {
+		if _, err := h.service.Resolve(t.Context(), ada, a.ID, bank.Verdict{Reason: reason}); fault.From(err) == nil || fault.From(err).Details["reason"] == "" {
 			t.Errorf("rejected for %q: err = %v, want one about the reason", reason, err)
 		}
 	}
 	long := decision.By{Admin: ada.Admin, Note: strings.Repeat("x", 1001)}
-	if _, err := h.service.Resolve(t.Context(), long, a.ID, true, ""); fault.From(err) == nil || fault.From(err).Details["note"] == "" {
+	if _, err := h.service.Resolve(t.Context(), long, a.ID, bank.Verdict{Verified: true}); fault.From(err) == nil || fault.From(err).Details["note"] == "" {
 		t.Errorf("with a note too long: err = %v, want one about the note", err)
 	}
-	if _, err := h.service.Resolve(t.Context(), ada, "bka_nobody", true, ""); !errors.Is(err, bank.ErrNone) {
+	own := decision.By{Admin: a.Seller, Note: "It is mine."}
+	if _, err := h.service.Resolve(t.Context(), own, a.ID, bank.Verdict{Verified: true}); !errors.Is(err, decision.ErrOwn) {
+		t.Errorf("of the admin's own account: err = %v, want ErrOwn", err)
+	}
+	if _, err := h.service.Resolve(t.Context(), ada, "bka_nobody", bank.Verdict{Verified: true}); !errors.Is(err, bank.ErrNone) {
 		t.Errorf("of no account: err = %v, want ErrNone", err)
 	}
 	other := h.ashas()
 	other.IFSC = "SBIN0000001"
 	h.register(other)
-	if _, err := h.service.Resolve(t.Context(), ada, a.ID, true, ""); !errors.Is(err, bank.ErrDecided) {
+	if _, err := h.service.Resolve(t.Context(), ada, a.ID, bank.Verdict{Verified: true}); !errors.Is(err, bank.ErrDecided) {
 		t.Errorf("of a replaced account: err = %v, want ErrDecided", err)
 	}
 	if got, err := h.store.BankAccountByID(t.Context(), a.ID); err != nil || got.Status != bank.StatusUnverified {
@@ -115,7 +119,7 @@ func TestResolve_DuringStep_DecisionHolds(t *testing.T) {
 	h := newFixture(t, valid("RAVI KUMAR", 0))
 	a := h.register(h.ashas())
 	h.gateway.meanwhile = func() {
-		if _, err := h.service.Resolve(t.Context(), ada, a.ID, true, ""); err != nil {
+		if _, err := h.service.Resolve(t.Context(), ada, a.ID, bank.Verdict{Verified: true}); err != nil {
 			t.Error(err)
 		}
 	}
@@ -125,9 +129,28 @@ func TestResolve_DuringStep_DecisionHolds(t *testing.T) {
 	}
 }
 
-// An admin's decision wins over a verification that ends after the admin's request has read the account.
+// TestResolve_Rejected lets nobody accept an account who has not seen that it was rejected.
+func TestResolve_Rejected(t *testing.T) {
+	h := newFixture(t, valid("A DESAI", 70))
+	a := h.register(h.ashas())
+	h.mustStep()
+	if _, err := h.service.Resolve(t.Context(), ada, a.ID, bank.Verdict{Reason: "It was stolen."}); err != nil {
+		t.Fatal(err)
+	}
+	for _, seen := range []bank.Status{"", bank.StatusReview} {
+		if _, err := h.service.Resolve(t.Context(), ada, a.ID, bank.Verdict{Verified: true, Seen: seen}); !errors.Is(err, bank.ErrRejected) {
+			t.Errorf("accepted by who saw it %q: err = %v, want ErrRejected", seen, err)
+		}
+	}
+	if got := h.account(); got.Status != bank.StatusRejected {
+		t.Errorf("the rejected account is %s", got.Status)
+	}
+	h.wantDecision(a.ID, false, true)
+}
+
+// An admin's decision wins over a verification that ends after the admin's request has read the account, unless it ends with a rejection.
 func TestResolve_VerificationEndsMeanwhile_DecisionHolds(t *testing.T) {
-	h := newFixture(t, valid("RAVI KUMAR", 0))
+	h := newFixture(t, valid("A DESAI", 70))
 	a := h.register(h.ashas())
 	overtaken := &overtakenStore{Store: h.store, overtake: func() {
 		if err := h.service.Step(t.Context(), a.ID); err != nil {
@@ -141,7 +164,7 @@ func TestResolve_VerificationEndsMeanwhile_DecisionHolds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := person.Resolve(t.Context(), ada, a.ID, true, "")
+	got, err := person.Resolve(t.Context(), ada, a.ID, bank.Verdict{Verified: true})
 	if err != nil || got.Status != bank.StatusVerified {
 		t.Errorf("Resolve = %+v, %v; want it verified", got, err)
 	}
@@ -181,7 +204,7 @@ func TestInReview(t *testing.T) {
 	if got := list(1); len(got) != 1 {
 		t.Errorf("%d of at most 1", len(got))
 	}
-	if _, err := h.service.Resolve(t.Context(), ada, asha.ID, true, ""); err != nil {
+	if _, err := h.service.Resolve(t.Context(), ada, asha.ID, bank.Verdict{Verified: true}); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]bank.ID{ravi.ID}, list(10)); diff != "" {
@@ -208,7 +231,7 @@ func (s *overtakenStore) BankAccountByID(ctx context.Context, id bank.ID) (bank.
 func TestResolve_OnRecord(t *testing.T) {
 	h := newFixture(t)
 	a := h.register(h.ashas())
-	if _, err := h.service.Resolve(t.Context(), ada, a.ID, true, ""); err != nil {
+	if _, err := h.service.Resolve(t.Context(), ada, a.ID, bank.Verdict{Verified: true}); err != nil {
 		t.Fatal(err)
 	}
 	entries, err := h.db.EntriesAbout(t.Context(), "usr_asha", string(a.ID))

@@ -416,7 +416,7 @@ func TestManualVerification(t *testing.T) {
 	if got := h.account(); got.Status != bank.StatusReview || !strings.Contains(got.Reason, "by hand") || !got.DueAt.IsZero() {
 		t.Errorf("after the step: %+v", got)
 	}
-	if _, err := h.service.Resolve(t.Context(), ada, a.ID, true, ""); err != nil {
+	if _, err := h.service.Resolve(t.Context(), ada, a.ID, bank.Verdict{Verified: true}); err != nil {
 		t.Fatal(err)
 	}
 	if got := h.account(); got.Status != bank.StatusVerified || !got.VerifiedAt.Equal(h.now) {
@@ -582,7 +582,7 @@ func TestBeneficiary(t *testing.T) {
 	if to, err := h.service.Beneficiary(t.Context(), a.Seller, a.ID, "double", h.asked(a.Seller)); !errors.Is(err, bank.ErrNotAccepted) {
 		t.Errorf("an account that nobody has accepted is paid to %q, %v", to, err)
 	}
-	if _, err := h.service.Resolve(t.Context(), ada, a.ID, true, ""); err != nil {
+	if _, err := h.service.Resolve(t.Context(), ada, a.ID, bank.Verdict{Verified: true}); err != nil {
 		t.Fatal(err)
 	}
 	h.gateway.beneficiaryErr = errors.New("down")

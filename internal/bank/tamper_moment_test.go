@@ -16,7 +16,7 @@ import (
 func TestBeneficiary_NamedByHandMeanwhile_NotPaid(t *testing.T) {
 	h := newFixture(t, answer{verification: gateway.Verification{Outcome: gateway.OutcomeReview, NameScore: -1}})
 	a := h.register(h.ashas())
-	if _, err := h.service.Resolve(t.Context(), ada, a.ID, true, ""); err != nil {
+	if _, err := h.service.Resolve(t.Context(), ada, a.ID, bank.Verdict{Verified: true}); err != nil {
 		t.Fatal(err)
 	}
 	h.gateway.told = func() {

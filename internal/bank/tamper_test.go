@@ -114,7 +114,7 @@ func TestTamperedAccount_IsNotPaid(t *testing.T) {
 			h.place.ByHand(t, tt.change)
 			h.wantIntact(a.ID, false)
 			h.wantPaid(a.ID, false)
-			if _, err := h.service.Resolve(t.Context(), ada, a.ID, true, ""); !errors.Is(err, bank.ErrAccountTampered) {
+			if _, err := h.service.Resolve(t.Context(), ada, a.ID, bank.Verdict{Verified: true}); !errors.Is(err, bank.ErrAccountTampered) {
 				t.Errorf("it is accepted: %v", err)
 			}
 			h.place.ByHand(t, `UPDATE bank_accounts SET status = 'review', is_current = 1`)
@@ -224,7 +224,7 @@ func TestBeneficiary_NamedTwiceAtOnce(t *testing.T) {
 		if err := h.service.Step(t.Context(), a.ID); err != nil {
 			t.Error(err)
 		}
-		if _, err := h.service.Resolve(t.Context(), ada, a.ID, true, ""); err != nil {
+		if _, err := h.service.Resolve(t.Context(), ada, a.ID, bank.Verdict{Verified: true}); err != nil {
 			t.Error(err)
 		}
 	}
@@ -244,7 +244,7 @@ func TestResolve_WhileTheGatewayIsTold(t *testing.T) {
 	a := h.register(h.ashas())
 	h.gateway.told = func() {
 		h.gateway.told = nil
-		if _, err := h.service.Resolve(t.Context(), ada, a.ID, true, ""); err != nil {
+		if _, err := h.service.Resolve(t.Context(), ada, a.ID, bank.Verdict{Verified: true}); err != nil {
 			t.Error(err)
 		}
 	}
@@ -275,7 +275,7 @@ func TestTakeOver_AccountAcceptedByHand(t *testing.T) {
 		if _, err := h.service.Beneficiary(t.Context(), a.Seller, a.ID, "double", h.asked(a.Seller)); !errors.Is(err, bank.ErrNotAccepted) {
 			t.Errorf("it is paid: %v", err)
 		}
-		if _, err := h.service.Resolve(t.Context(), ada, a.ID, true, ""); !errors.Is(err, bank.ErrDecided) {
+		if _, err := h.service.Resolve(t.Context(), ada, a.ID, bank.Verdict{Verified: true}); !errors.Is(err, bank.ErrDecided) {
 			t.Errorf("it is accepted: %v", err)
 		}
 	}
@@ -293,7 +293,7 @@ func TestJournal_TellsOfAnAccount(t *testing.T) {
 	a := h.register(h.ashas())
 	h.mustStep()
 	h.mustStep()
-	if _, err := h.service.Resolve(t.Context(), ada, a.ID, true, ""); err != nil {
+	if _, err := h.service.Resolve(t.Context(), ada, a.ID, bank.Verdict{Verified: true}); err != nil {
 		t.Fatal(err)
 	}
 	other := h.ashas()

@@ -229,15 +229,27 @@ func (s *Service) save(ctx context.Context, seen Account, a *Account, by *decisi
 	return saved, err
 }
 
-// Resolve is a person's decision on an account that is not verified; a rejection needs a reason of up
-// to 500 characters, which the seller sees; a note is for the record alone. It fails with [ErrNone], or
-// with [ErrDecided] when the account is verified or was replaced, or with [ErrAccountTampered].
-func (s *Service) Resolve(ctx context.Context, by decision.By, id ID, verified bool, reason string) (Account, error) {
+// ErrRejected means that an account was rejected, which who accepts it has not seen.
+var ErrRejected = fault.New(fault.Refused, "bank_account_rejected", "This bank account was rejected. Look at it again before you accept it.")
+
+// Verdict is a person's decision on an account.
+type Verdict struct {
+	Verified bool
+	// Reason is what the seller reads of a rejection, in up to 500 characters.
+	Reason string
+	// Seen is the status that the account had when the person looked; "" if that is not known. One that was rejected is accepted only
+	// by who has seen that.
+	Seen Status
+}
+
+// Resolve is a person's decision on an account that is not verified; a note is for the record alone. It fails with [ErrNone],
+// with [ErrDecided] when the account is verified or was replaced, with [ErrRejected], with [ErrAccountTampered], or with [decision.ErrOwn].
+func (s *Service) Resolve(ctx context.Context, by decision.By, id ID, v Verdict) (Account, error) {
 	if err := by.CheckNote(); err != nil {
 		return Account{}, err
 	}
-	reason = strings.TrimSpace(reason)
-	if n := utf8.RuneCountInString(reason); !verified && (n == 0 || n > 500) {
+	v.Reason = strings.TrimSpace(v.Reason)
+	if n := utf8.RuneCountInString(v.Reason); !v.Verified && (n == 0 || n > 500) {
 		return Account{}, fault.Field("reason", "must say to the seller what is wrong, in up to 500 characters")
 	}
 	for range 2 { // a verification that ends meanwhile is overruled
@@ -251,12 +263,18 @@ func (s *Service) Resolve(ctx context.Context, by decision.By, id ID, verified b
 		if seen.Status == StatusVerified {
 			break
 		}
-		a := s.resolved(seen, verified, reason)
+		if v.Verified && seen.Current && seen.Status == StatusRejected && v.Seen != StatusRejected {
+			return Account{}, ErrRejected
+		}
+		a := s.resolved(seen, v)
 		action := decision.AcceptBankAccount
-		if !verified {
+		if !v.Verified {
 			action = decision.RejectBankAccount
 		}
 		made := decision.New(by, action, seen.Seller, string(id), s.o.Now())
+		if err := made.CheckNotOwn(); err != nil {
+			return Account{}, err
+		}
 		saved, err := s.save(ctx, seen, &a, &made)
 		if err != nil {
 			return Account{}, err
@@ -269,10 +287,10 @@ func (s *Service) Resolve(ctx context.Context, by decision.By, id ID, verified b
 }
 
 // resolved is the account as a person's decision leaves it.
-func (s *Service) resolved(a Account, verified bool, reason string) Account {
+func (s *Service) resolved(a Account, v Verdict) Account {
 	a.DueAt = time.Time{}
-	if !verified {
-		a.Status, a.Reason = StatusRejected, reason
+	if !v.Verified {
+		a.Status, a.Reason = StatusRejected, v.Reason
 		return a
 	}
 	a.Status, a.Reason = StatusVerified, ""

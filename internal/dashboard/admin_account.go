@@ -69,7 +69,7 @@ const (
 )
 
 func reviewForm(a bank.Account) *form {
-	return &form{Action: accountAddress(a.ID), Submit: "Decide", Fields: []field{
+	return &form{Action: accountAddress(a.ID), Submit: "Decide", Hidden: []hidden{{"seen", string(a.Status)}}, Fields: []field{
 		{Name: "decision", Label: "Your decision", Type: "choice", Choices: []choice{
 			{accept, "Accept", "The account is the seller's. Payouts may go there from now on."},
 			{reject, "Reject", "Nothing is paid there. The seller sees the reason and registers another account."},
@@ -141,7 +141,9 @@ func (d *dashboard) adminResolve(ctx context.Context, v *pageRequest) (page, err
 		err = d.proveDecision(ctx, v, map[string]decision.Action{accept: decision.AcceptBankAccount, reject: decision.RejectBankAccount}[chosen], string(shown.ID))
 	}
 	if err == nil {
-		_, err = d.o.Bank.Resolve(ctx, by, shown.ID, chosen == accept, plainLines(v.form.Get("reason")))
+		_, err = d.o.Bank.Resolve(ctx, by, shown.ID, bank.Verdict{
+			Verified: chosen == accept, Reason: plainLines(v.form.Get("reason")), Seen: bank.Status(v.form.Get("seen")),
+		})
 	}
 	if err == nil {
 		return goTo(accountAddress(shown.ID)).saying(notice("account-" + chosen)), nil

@@ -26,8 +26,12 @@ func (d *dashboard) holdOf(ctx context.Context, v *pageRequest) (*holdView, erro
 	if err != nil {
 		return nil, err
 	}
-	f := &form{Action: personAddress(user.ID) + "/hold", Submit: "Lift the hold", Fields: []field{noteField(false)}}
-	return &holdView{personRow{user}, balance.Hold(d.o.Now()), f}, d.askForCode(ctx, v, f)
+	until := balance.Hold(d.o.Now())
+	f := &form{
+		Action: personAddress(user.ID) + "/hold", Submit: "Lift the hold", Fields: []field{noteField(false)},
+		Hidden: []hidden{{"until", until.UTC().Format(time.RFC3339Nano)}},
+	}
+	return &holdView{personRow{user}, until, f}, d.askForCode(ctx, v, f)
 }
 
 func showHold(h *holdView) page { return show("admin-hold", "Lift the hold on payouts", h) }
@@ -52,11 +56,15 @@ func (d *dashboard) adminLiftHold(ctx context.Context, v *pageRequest) (page, er
 		return page{}, err
 	}
 	by := byOf(v)
+	seen, unread := time.Parse(time.RFC3339Nano, v.form.Get("until"))
+	if unread != nil { // no page of ours
+		seen = h.Until
+	}
 	if err = by.RequireNote(); err == nil {
 		err = d.proveDecision(ctx, v, decision.LiftHold, h.ID)
 	}
 	if err == nil {
-		err = d.o.Payouts.LiftHold(ctx, by, h.ID)
+		err = d.o.Payouts.LiftHold(ctx, by, h.ID, seen)
 	}
 	switch {
 	case errors.Is(err, payout.ErrNoHold):

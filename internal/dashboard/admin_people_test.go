@@ -12,6 +12,7 @@ import (
 	"bursar/internal/auth"
 	"bursar/internal/bank"
 	"bursar/internal/decision"
+	"bursar/internal/ledger"
 	"bursar/internal/money"
 	"bursar/internal/payout"
 	"bursar/internal/sale"
@@ -39,7 +40,9 @@ func TestBankAccountReview_ShowsBothNames(t *testing.T) {
 
 	o.clock.advance(time.Second)
 	// It may still be accepted, and then there is nothing to decide any more.
-	o.admin.then(o.admin.post(page, "decision", "accept", "note", "They sent a cheque.").leadsTo(t, page)).
+	o.admin.post(page, "decision", "accept", "note", "They sent a cheque.", "seen", "review").want(t, 400).
+		reads(t, "This bank account was rejected. Look at it again").says(t, `name="seen" value="rejected"`)
+	o.admin.then(o.admin.post(page, "decision", "accept", "note", "They sent a cheque.", "seen", "rejected").leadsTo(t, page)).
 		reads(t, "The bank account is accepted.", "Verified").saysNot(t, "<textarea")
 	account, err := o.bank.Account(t.Context(), vikram.id)
 	must(t, err)
@@ -325,4 +328,27 @@ func TestDecisionsAreListed(t *testing.T) {
 	checkPage(t, "decisions", empty)
 	id := o.sendToReview(o.unknown(640_00))
 	o.admin.get(adminHome+"/decisions").want(t, 200).reads(t, "Sent a payout to review", "to be asked in writing", "Priya Menon").says(t, `href="`+adminPayout(id)+`"`)
+}
+
+// TestLiftHold_OfAnotherHold lifts the hold that the admin has seen, and none that began since.
+func TestLiftHold_OfAnotherHold(t *testing.T) {
+	o := openAdminFixture(t)
+	hold := func() {
+		t.Helper()
+		now := o.clock.Now()
+		hold, err := ledger.HoldPosting(o.seller.id, "user:"+o.seller.id, ledger.HoldPasswordReset, now, now.Add(72*time.Hour))
+		must(t, err)
+		must(t, o.db.Auth().InTx(t.Context(), func(tx auth.Tx) error { _, err := tx.Append(t.Context(), hold); return err }))
+	}
+	hold()
+	person := adminHome + "/sellers/" + o.seller.id
+	_, until, _ := strings.Cut(o.admin.get(person+"/hold").want(t, 200).body, `name="until" value="`)
+	until, _, _ = strings.Cut(until, `"`)
+	o.clock.advance(time.Hour)
+	hold()
+	o.admin.post(person+"/hold", "note", "They changed banks.", "until", until).want(t, 400).
+		reads(t, "Another hold on this seller's payouts has begun.").saysNot(t, until)
+	o.wantDecisions(o.seller.id)
+	o.admin.then(o.admin.post(person+"/hold", "note", "They changed banks.").leadsTo(t, person)).reads(t, "The hold is lifted.")
+	o.wantDecisions(o.seller.id, decision.LiftHold)
 }

@@ -419,7 +419,7 @@ func (h *fixture) withBank(p person, last4 string) {
 	must(h.t, err)
 	account, err := h.bank.Register(h.t.Context(), bank.Registration{Seller: p.id, Holder: "Asha Rao", Number: number, IFSC: "HDFC0000053"})
 	must(h.t, err)
-	_, err = h.bank.Resolve(h.t.Context(), decision.By{Admin: p.id}, account.ID, true, "")
+	_, err = h.bank.Resolve(h.t.Context(), decision.By{Admin: "usr_an_admin"}, account.ID, bank.Verdict{Verified: true})
 	must(h.t, err)
 }
 

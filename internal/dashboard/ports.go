@@ -120,7 +120,7 @@ type Bank interface {
 	// AccountByID finds any account ever registered, for admins.
 	AccountByID(context.Context, bank.ID) (bank.Account, error)
 	Branch(bank.IFSC) (bank.Branch, bool)
-	Resolve(ctx context.Context, by decision.By, id bank.ID, verified bool, reason string) (bank.Account, error)
+	Resolve(ctx context.Context, by decision.By, id bank.ID, v bank.Verdict) (bank.Account, error)
 }
 
 // Sales tells what sellers earn.
@@ -180,7 +180,7 @@ type Payouts interface {
 	UnmatchedTransfer(ctx context.Context, id string) (payout.UnmatchedTransfer, error)
 	ResolveUnmatchedTransfer(ctx context.Context, by decision.By, id string) error
 	// LiftHold ends the hold on a seller's payouts before its time.
-	LiftHold(ctx context.Context, by decision.By, seller string) error
+	LiftHold(ctx context.Context, by decision.By, seller string, seen time.Time) error
 	// Freeze stops a seller's payouts until Unfreeze, and Pause those of all sellers until Resume, by an admin's decision.
 	Freeze(ctx context.Context, by decision.By, seller string) error
 	Unfreeze(ctx context.Context, by decision.By, seller string) error

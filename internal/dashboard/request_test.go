@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"bursar/internal/auth"
+	"bursar/internal/bank"
 	"bursar/internal/dashboard"
 	"bursar/internal/decision"
 	"bursar/internal/fault"
@@ -351,7 +352,7 @@ func TestBankAccountPage_Registration(t *testing.T) {
 
 	account, err := h.bank.Account(t.Context(), seller.id)
 	must(t, err)
-	_, err = h.bank.Resolve(t.Context(), decision.By{Admin: seller.id}, account.ID, false, "The bank has it under <another> name.")
+	_, err = h.bank.Resolve(t.Context(), decision.By{Admin: "usr_an_admin"}, account.ID, bank.Verdict{Reason: "The bank has it under <another> name."})
 	must(t, err)
 	rejected := seller.get("/dashboard/bank-account").want(t, 200).says(t, "Not accepted", "under &lt;another&gt; name", "/dashboard/bank-account/new").saysNot(t, "data-live")
 	checkPage(t, "rejected", rejected)

@@ -90,6 +90,21 @@ func (a Action) Guarded() bool {
 	}
 }
 
+// ErrOwn is what an admin is answered who decides in their own favour.
+var ErrOwn = fault.New(fault.Forbidden, "own_account", "This is about your own money. Another admin has to decide it.")
+
+// CheckNotOwn fails with [ErrOwn] if an admin lets their own money go. Who has taken over an admin's account would do that first.
+func (d Decision) CheckNotOwn() error {
+	switch d.Action {
+	case AcceptBankAccount, LiftHold, RefundPayout, UnfreezePayouts:
+		if d.Admin != "" && d.Admin == d.Owner {
+			return ErrOwn
+		}
+	default:
+	}
+	return nil
+}
+
 // MaxNote bounds a note, in characters; it is for a sentence or two and a reference.
 const MaxNote = 1000
 

@@ -116,7 +116,8 @@ func (p Payout) Refunded() bool { return p.State == Failed && p.ReasonCode == co
 // RefundToBalance ends a payout in review and returns its amount to the seller's balance. It does so only where nothing of
 // it can be on its way any more, the gateway, asked now, knows no transfer of it, and the gateway's statement does not show
 // it as paid. A transfer that the gateway knows is applied instead. The refunded payout is polled for some days all the same. It
-// fails with [ErrNotFound], [ErrMovedOn], [ErrTooEarly], [ErrKnownToGateway], [ErrPaidByStatement], [ErrPayoutTampered] or [ErrGatewayUnclear].
+// fails with [ErrNotFound], [ErrMovedOn], [ErrTooEarly], [ErrKnownToGateway], [ErrPaidByStatement], [ErrPayoutTampered], [ErrGatewayUnclear]
+// or [decision.ErrOwn].
 func (s *Service) RefundToBalance(ctx context.Context, by decision.By, id ID) (Payout, error) {
 	if err := by.RequireNote(); err != nil {
 		return Payout{}, err
@@ -248,6 +249,9 @@ func (s *Service) decide(
 		decided = *p
 		record := made
 		record.Owner = p.Seller
+		if err := record.CheckNotOwn(); err != nil {
+			return err
+		}
 		if added != "" {
 			record.Note += "\n\n" + added
 		}

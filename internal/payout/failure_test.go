@@ -308,7 +308,7 @@ func TestStore_FailureIsNotSwallowed(t *testing.T) {
 		"lift hold": func(s *story) func() (any, error) {
 			held := s.hold("usr_a")
 			return func() (any, error) {
-				err := s.payouts.LiftHold(t.Context(), ada, "usr_a")
+				err := s.payouts.LiftHold(t.Context(), ada, "usr_a", time.Time{})
 				return s.decided("usr_a"), errors.Join(held, err)
 			}
 		},

@@ -19,8 +19,10 @@ var (
 	ErrSellerNotFound = fault.New(fault.NotFound, "seller_not_found", "No user has this id.")
 	ErrFrozen         = fault.New(fault.Conflict, "already_frozen", "This seller's payouts are frozen already.")
 	ErrNotFrozen      = fault.New(fault.Conflict, "not_frozen", "This seller's payouts are not frozen.")
-	ErrPaused         = fault.New(fault.Conflict, "already_paused", "Payouts are paused already.")
-	ErrNotPaused      = fault.New(fault.Conflict, "not_paused", "Payouts are not paused.")
+	// ErrDiscrepancyOpen means that money may have left that the seller has in the balance again.
+	ErrDiscrepancyOpen = fault.New(fault.Conflict, "discrepancy_open", "A payout of this seller that was not paid has an open discrepancy. Resolve that first.")
+	ErrPaused          = fault.New(fault.Conflict, "already_paused", "Payouts are paused already.")
+	ErrNotPaused       = fault.New(fault.Conflict, "not_paused", "Payouts are not paused.")
 )
 
 // Freeze stops a seller's payouts until [Service.Unfreeze], by an admin's decision: none can be requested, and none that waits
@@ -29,7 +31,8 @@ func (s *Service) Freeze(ctx context.Context, by decision.By, seller string) err
 	return s.decideStop(ctx, by, decision.FreezePayouts, seller)
 }
 
-// Unfreeze ends a freeze; what waited is sent. It fails with [ErrSellerNotFound], [ErrNotFrozen] or a fault that names the note.
+// Unfreeze ends a freeze; what waited is sent. It fails with [ErrSellerNotFound], [ErrNotFrozen], [ErrDiscrepancyOpen], [decision.ErrOwn] or a fault that
+// names the note.
 func (s *Service) Unfreeze(ctx context.Context, by decision.By, seller string) error {
 	return s.decideStop(ctx, by, decision.UnfreezePayouts, seller)
 }
@@ -171,6 +174,9 @@ func recordStop(ctx context.Context, store Store, mails Mails, d decision.Decisi
 	if err := (decision.By{Note: d.Note}).RequireNote(); err != nil {
 		return err
 	}
+	if err := d.CheckNotOwn(); err != nil {
+		return err
+	}
 	if d.Owner != decision.Platform {
 		exists, err := store.UserExists(ctx, d.Owner)
 		if err != nil {
@@ -193,12 +199,28 @@ func recordStop(ctx context.Context, store Store, mails Mails, d decision.Decisi
 		if balance.Frozen == isStop(d.Action) {
 			return already[d.Action]
 		}
+		if d.Action == decision.UnfreezePayouts {
+			if err := checkResolved(ctx, tx, d.Owner); err != nil {
+				return err
+			}
+		}
 		if err := tx.RecordDecision(ctx, d); err != nil || d.Owner == decision.Platform {
 			return err
 		}
 		_, err = mails.Queue(ctx, tx, mail.Mail{User: d.Owner, Data: mail.PayoutsFrozen{At: d.At, Resumed: !isStop(d.Action)}})
 		return err
 	})
+}
+
+// checkResolved fails with [ErrDiscrepancyOpen] if a payout of the seller ended unpaid and has a discrepancy: the next payout may send its
+// money once more, whatever the freeze was for.
+func checkResolved(ctx context.Context, tx Tx, seller string) error {
+	id, err := tx.UnpaidWithDiscrepancy(ctx, seller)
+	if err == nil && id != "" {
+		err = ErrDiscrepancyOpen.WithMessage("Payout %s was not paid, and has an open discrepancy: its money may have left. "+
+			"Resolve the discrepancy first, then resume payouts.", id)
+	}
+	return err
 }
 
 func isStop(a decision.Action) bool {

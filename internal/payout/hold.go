@@ -12,14 +12,21 @@ import (
 // ErrNoHold means that no hold stands that could be lifted.
 var ErrNoHold = fault.New(fault.Refused, "no_hold", "No hold on this seller's payouts stands now.")
 
-// LiftHold ends the hold on a seller's payouts before its time, by an admin's decision. It fails with [ErrNoHold] or with a
+// ErrHoldChanged means that another hold stands than the one that was to be lifted.
+var ErrHoldChanged = fault.New(fault.Refused, "hold_changed", "Another hold on this seller's payouts has begun. Look at it again before you lift it.")
+
+// LiftHold ends the hold on a seller's payouts before its time, by an admin's decision. seen is when the hold ends that the admin has looked
+// at; zero if that is not known. It fails with [ErrNoHold], [ErrHoldChanged], [decision.ErrOwn] or a
 // fault that names the note.
-func (s *Service) LiftHold(ctx context.Context, by decision.By, seller string) error {
+func (s *Service) LiftHold(ctx context.Context, by decision.By, seller string, seen time.Time) error {
 	if err := by.RequireNote(); err != nil {
 		return err
 	}
 	now := s.o.Now().UTC().Truncate(time.Microsecond)
 	made := decision.New(by, decision.LiftHold, seller, seller, now)
+	if err := made.CheckNotOwn(); err != nil {
+		return err
+	}
 	data, err := ledger.Facts("decision", made.ID)
 	if err != nil {
 		return err
@@ -29,8 +36,11 @@ func (s *Service) LiftHold(ctx context.Context, by decision.By, seller string) e
 		if err != nil {
 			return err
 		}
-		if balance.Hold(now).IsZero() {
+		switch until := balance.Hold(now); {
+		case until.IsZero():
 			return ErrNoHold
+		case !seen.IsZero() && !seen.Truncate(time.Millisecond).Equal(until.Truncate(time.Millisecond)):
+			return ErrHoldChanged
 		}
 		_, err = tx.Append(ctx, ledger.Posting{
 			Owner: seller, At: now, Type: ledger.PayoutsHoldLifted, Subject: seller, Actor: ledger.ActorAdmin + by.Admin, Data: data,

@@ -180,6 +180,8 @@ type Tx interface {
 	// RescheduleStopped makes the next step due now of each payout that waits because payouts were frozen or paused, of all
 	// sellers where seller is "", and returns how many.
 	RescheduleStopped(ctx context.Context, seller string, now time.Time) (int64, error)
+	// UnpaidWithDiscrepancy is the seller's oldest payout that failed or was cancelled and has a discrepancy; "" without one.
+	UnpaidWithDiscrepancy(ctx context.Context, seller string) (ID, error)
 	// LockPause waits for the changes that have asked PayoutsPaused about a payout, and lets none ask until the transaction ends.
 	LockPause(ctx context.Context) error
 	// AllowRun reports whether the caller may run the job with that name, which runs once in every period:

@@ -53,12 +53,12 @@ func (m *market) workThroughInbox() {
 	}); err != nil {
 		return
 	}
-	m.resumeForgotten()
 	for _, p := range waits.Discrepancies {
 		if string(p.ID) != m.tampered { // it would be noted again, which may take until after the tampering
 			m.resolveDiscrepancy(p)
 		}
 	}
+	m.resumeForgotten()
 	for _, u := range waits.UnmatchedTransfers {
 		if m.closing || m.chance(500) {
 			m.resolveUnmatched(u.ID())
@@ -189,8 +189,16 @@ func (m *market) askAsAdmin(subject string, ask func(on *instance) error) error 
 }
 
 // liftHold has an admin end a hold on a seller's payouts, if one still stands.
+// Now and then the admin has looked at another one.
 func (m *market) liftHold(seller string) {
-	_ = m.decide(seller, false, func(on *instance) error { return on.payouts.LiftHold(m.ctx, m.by(), seller) })
+	_ = m.decide(seller, false, func(on *instance) error {
+		if m.begun%3 > 0 {
+			return on.payouts.LiftHold(m.ctx, m.by(), seller, time.Time{})
+		}
+		err := on.payouts.LiftHold(m.ctx, m.by(), seller, m.clock())
+		m.assert(holdsKept, err != nil, seller, "a hold was lifted of which no admin has seen when it ends")
+		return err
+	})
 }
 
 // resolveDiscrepancy settles what the gateway said, as it was seen or as it was not. While stored money is tampered with, what
@@ -350,7 +358,7 @@ func (m *market) meddle() {
 		id := m.model.sellers[s.id].current
 		_ = m.decide(string(id), false, func(on *instance) error {
 			verified := m.model.accounts[id].status == bank.StatusVerified
-			_, err := on.bank.Resolve(m.ctx, m.by(), id, false, "It is not theirs.")
+			_, err := on.bank.Resolve(m.ctx, m.by(), id, bank.Verdict{Reason: "It is not theirs."})
 			m.assert(verifiedIsTrue, !verified || errors.Is(err, bank.ErrDecided) || isUnavailable(err), s.id, "bank account %s, which was verified, was rejected: %v", id, err)
 			return err
 		})
@@ -361,6 +369,9 @@ func (m *market) meddle() {
 func (m *market) adjustOwn(on *instance) {
 	_, _, err := on.sales.Adjust(m.ctx, sale.NewAdjustment{ID: "own", Seller: m.admin, Amount: 100, Reason: "A fee was wrong.", By: m.by()})
 	m.assert(decisionsKept, fault.From(err) != nil && fault.From(err).Details["sellerId"] != "", m.admin, "an admin who adjusts their own balance was answered with %v", err)
+	for _, err := range []error{on.payouts.Unfreeze(m.ctx, m.by(), m.admin), on.payouts.LiftHold(m.ctx, m.by(), m.admin, time.Time{})} {
+		m.assert(decisionsKept, errors.Is(err, decision.ErrOwn), m.admin, "an admin who ends their own freeze or hold was answered with %v", err)
+	}
 }
 
 // decideWithoutReason tries what must be refused at once, for want of a note that says why.
@@ -374,7 +385,7 @@ func (m *market) decideWithoutReason(on *instance) {
 	settleErr := on.payouts.ResolveUnmatchedTransfer(m.ctx, silent, "sandbox:"+transfer)
 	freezeErr := on.payouts.Freeze(m.ctx, silent, m.sellers[0].id)
 	pauseErr := on.payouts.Pause(m.ctx, silent)
-	liftErr := on.payouts.LiftHold(m.ctx, silent, m.sellers[0].id)
+	liftErr := on.payouts.LiftHold(m.ctx, silent, m.sellers[0].id, time.Time{})
 	differenceErr := on.reconciling.Resolve(m.ctx, silent, "dif_000000000000000000000000", "anything")
 	_, _, adjustErr := on.sales.Adjust(m.ctx, sale.NewAdjustment{ID: "silent", Seller: m.sellers[0].id, Amount: 100, Reason: "A fee was wrong.", By: silent})
 	for _, err := range []error{liftErr, differenceErr, adjustErr, freezeErr, pauseErr, reviewErr, refundErr, matchErr, clearErr, settleErr} {
@@ -397,9 +408,12 @@ func (m *market) accountDecided(id bank.ID, sellerID string, status bank.Status)
 			verified := m.chance(700)
 			for range 60 {
 				err := m.decide(string(id), false, func(on *instance) error {
-					_, err := on.bank.Resolve(m.ctx, decision.By{Admin: m.admin, Note: "Both names were compared."}, id, verified, "The name is another one.")
+					_, err := on.bank.Resolve(m.ctx, decision.By{Admin: m.admin, Note: "Both names were compared."}, id, bank.Verdict{Verified: verified, Reason: "The name is another one."})
 					return err
 				})
+				if err == nil && !verified {
+					m.acceptRejected(id)
+				}
 				if !errors.Is(err, errLost) && !errors.Is(err, errNowhere) && !isUnavailable(err) {
 					return
 				}
@@ -408,4 +422,13 @@ func (m *market) accountDecided(id bank.ID, sellerID string, status bank.Status)
 		})
 	case bank.StatusUnverified, bank.StatusVerified:
 	}
+}
+
+// acceptRejected has another admin, whose page is older than the rejection of an account, accept it.
+func (m *market) acceptRejected(id bank.ID) {
+	_ = m.decide(string(id), false, func(on *instance) error {
+		_, err := on.bank.Resolve(m.ctx, m.by(), id, bank.Verdict{Verified: true, Seen: bank.StatusReview})
+		m.assert(verifiedIsTrue, err != nil, string(id), "an account was accepted by an admin who had not seen that it was rejected")
+		return err
+	})
 }

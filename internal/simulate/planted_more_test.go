@@ -189,4 +189,19 @@ var moreBugs = []planted{
 	{"a full last page of the history is followed by one more", []edit{
 		{inAPI, "(total + perPage - 1) / perPage", "total/perPage + 1"},
 	}},
+	{"a freeze ends while a discrepancy of an unpaid payout is open", []edit{
+		{inPayout, "if d.Action == decision.UnfreezePayouts {", "if d.Action == decision.UnfreezePayouts && d.Note == \"\" {"},
+	}},
+	{"a freeze that the database did not take is forgotten", []edit{
+		{inPayout, "discrepancy != nil && seen.isRefundedOf(r) {", "discrepancy != nil && seen.Seller == \"\" && seen.isRefundedOf(r) {"},
+	}},
+	{"an admin may end their own hold", []edit{
+		{inDecision, "case AcceptBankAccount, LiftHold, RefundPayout, UnfreezePayouts:", "case AcceptBankAccount, RefundPayout, UnfreezePayouts:"},
+	}},
+	{"an account is accepted by who has not seen that it was rejected", []edit{
+		{inBank, "seen.Status == StatusRejected && v.Seen != StatusRejected", "seen.Status == StatusRejected && v.Seen == StatusVerified"},
+	}},
+	{"a hold is lifted by who has seen another one", []edit{
+		{inPayout, "!seen.IsZero() && !seen.Truncate(", "seen.Before(now) && !seen.IsZero() && !seen.Truncate("},
+	}},
 }

@@ -182,6 +182,7 @@ func (w wire) after(req *http.Request, a *answer, page int) (*http.Response, err
 	}
 	if a.lie != nil {
 		a.lie.to = m.current.number
+		m.wasTold(w.on, a.lie)
 	}
 	if page >= 0 && a.status == http.StatusOK {
 		w.on.listed(w.g, page, a.body.Bytes())

@@ -35,6 +35,7 @@ const filledColumns = `id, seller_id, bank_account_id, amount, fee, notes, rail,
 var homePlans = []plan{
 	{"unclear payouts", unclearIDs + oldestWanted, `100`, []string{"payouts_unclear"}, []string{"payouts_unclear"}},
 	{"payouts with a discrepancy", discrepancyIDs + oldestWanted, `100`, []string{"payouts_with_discrepancy"}, []string{"payouts_with_discrepancy"}},
+	{"a seller's unpaid payout with a discrepancy", unpaidWithDiscrepancy, `'asha'`, []string{"payouts_with_discrepancy"}, []string{"payouts_with_discrepancy"}},
 	{"late payouts", latePayouts, `1000, 2000, 100`, []string{"payouts_due (due_at<?)"}, []string{"payouts_due"}},
 	{"how many payouts are late", watchLate, `1000, 2000`, []string{"payouts_due (due_at<?)"}, []string{"payouts_due"}},
 	{"payouts without a gateway", withoutGatewayIDs + oldestWanted, `100`, []string{"payouts_without_gateway"}, []string{"payouts_without_gateway"}},

@@ -113,5 +113,31 @@ func testPause(t *testing.T, b *bench) {
 	later := b.now.Add(time.Hour)
 	wantDue("usr_b", map[payout.ID]time.Time{"pyt_1": later, "pyt_2": b.now, "pyt_3": later})
 	wantDue("", map[payout.ID]time.Time{"pyt_1": b.now, "pyt_2": b.now, "pyt_3": later})
+	b.wantUnpaidWithDiscrepancy("usr_a", "")
+	note := func(discrepancy string) {
+		for id, to := range map[payout.ID]payout.State{"pyt_1": payout.Cancelled, "pyt_2": payout.Cancelled, "pyt_3": payout.Waiting} {
+			p, err := b.db.Payout(b.ctx(), id)
+			b.must(err)
+			p.Discrepancy = discrepancy
+			b.move(p, to)
+		}
+	}
+	note("it is paid")
+	b.wantUnpaidWithDiscrepancy("usr_a", "pyt_1")
+	b.wantUnpaidWithDiscrepancy("usr_b", "pyt_2")
+	b.wantUnpaidWithDiscrepancy("usr_c", "")
+	note("")
+	b.wantUnpaidWithDiscrepancy("usr_a", "")
 	b.wantCleanAudit()
+}
+
+func (b *bench) wantUnpaidWithDiscrepancy(seller string, want payout.ID) {
+	b.Helper()
+	b.update(func(tx *store.Tx) error {
+		id, err := tx.UnpaidWithDiscrepancy(b.ctx(), seller)
+		if id != want {
+			b.Errorf("the unpaid payout of %s with a discrepancy is %q, want %q", seller, id, want)
+		}
+		return err
+	})
 }
