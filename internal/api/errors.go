@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"strconv"
 	"sync"
 	"time"
 
@@ -47,7 +46,7 @@ func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
 			w.Header().Set("WWW-Authenticate", `Bearer error="insufficient_user_authentication"`) // RFC 9470
 		}
 	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
-		w.Header().Set("Retry-After", retryAfter(f.RetryAfter))
+		w.Header().Set("Retry-After", web.RetryAfter(f.RetryAfter))
 	}
 	a.write(w, r, status, failure{Error: f.Message, Code: f.Code, Details: f.Details})
 }
@@ -76,12 +75,6 @@ func (s *logSampler) sample(event string, now time.Time) (suppressed int, due bo
 	suppressed = s.suppressed[event]
 	s.logged[event], s.suppressed[event] = now, 0
 	return suppressed, true
-}
-
-// retryAfter is a wait in whole seconds, never too few and never none.
-func retryAfter(wait time.Duration) string {
-	seconds := (wait + time.Second - 1) / time.Second
-	return strconv.FormatInt(int64(max(seconds, 1)), 10)
 }
 
 // notAllowed answers a method that the path does not have.

@@ -235,6 +235,8 @@ func likenessWords(score int) string {
 	switch {
 	case score < 0:
 		return "not compared"
+	case score == 100:
+		return "the same"
 	case score >= 85:
 		return fmt.Sprintf("nearly the same (%d of 100)", score)
 	case score >= 60:

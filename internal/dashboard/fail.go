@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"net/http"
-	"strconv"
 	"time"
 
 	"bursar/internal/auth"
@@ -115,8 +114,4 @@ func waitOf(wait time.Duration) string {
 	default:
 		return fmt.Sprintf("Try again in %d hours.", (seconds+3599)/3600)
 	}
-}
-
-func retryAfter(wait time.Duration) string {
-	return strconv.Itoa(int(max(math.Ceil(wait.Seconds()), 1)))
 }

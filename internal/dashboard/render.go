@@ -16,6 +16,7 @@ import (
 
 	"bursar/internal/auth"
 	"bursar/internal/ledger"
+	"bursar/internal/web"
 )
 
 // page is what a handler answers: a template with its data, or somewhere else to go.
@@ -128,8 +129,8 @@ func (d *dashboard) write(w http.ResponseWriter, v *pageRequest, p page) {
 		return
 	}
 	setCookies(w, v)
-	if p.retryAfter > 0 {
-		h.Set("Retry-After", retryAfter(p.retryAfter))
+	if p.retryAfter > 0 || p.status == http.StatusServiceUnavailable {
+		h.Set("Retry-After", web.RetryAfter(p.retryAfter))
 	}
 	if p.live {
 		h.Set(liveHeader, "live")

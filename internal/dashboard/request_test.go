@@ -191,6 +191,9 @@ func TestRequestPayout_LostAnswer_NoSecondPayout(t *testing.T) {
 	h.earn(seller, "order-1", 20_000_00)
 	key := strings.Repeat("k", 22)
 	lost := seller.post("/dashboard/payouts", "amount", "600", "key", key).want(t, 503)
+	if after := lost.header.Get("Retry-After"); after != "1" {
+		t.Errorf("the browser is asked to wait %q seconds", after)
+	}
 	lost.says(t, "not known whether")
 	if again := lost.hiddenValue(t, "key"); again != key {
 		t.Errorf("the form comes back with another key %s", again)

@@ -36,10 +36,11 @@ func (s *Service) LiftHold(ctx context.Context, by decision.By, seller string, s
 		if err != nil {
 			return err
 		}
-		switch until := balance.Hold(now); {
-		case until.IsZero():
+		ends := balance.Hold(now)
+		if ends.IsZero() {
 			return ErrNoHold
-		case !seen.IsZero() && !seen.Truncate(time.Millisecond).Equal(until.Truncate(time.Millisecond)):
+		}
+		if !seen.IsZero() && !seen.Truncate(time.Millisecond).Equal(ends.Truncate(time.Millisecond)) {
 			return ErrHoldChanged
 		}
 		_, err = tx.Append(ctx, ledger.Posting{

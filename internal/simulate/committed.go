@@ -177,7 +177,6 @@ func (m *market) wasMoved(on *instance, from payout.State, p payout.Payout, at t
 	m.checkWait(on, w, p)
 	m.checkWaits(on, w, p)
 	m.checkLie(w, p)
-	m.forgetTold(p.Seller, p.ID)
 	m.checkFollowed(on, w, p)
 	m.assert(referencesKept, keeps(w.last.GatewayID, p.GatewayID) && (w.last.UTR == "" || p.UTR != ""), string(p.ID),
 		"payout %s was %q at the gateway and %q at the bank, and is %q and %q now", p.ID, w.last.GatewayID, w.last.UTR, p.GatewayID, p.UTR)
@@ -253,7 +252,6 @@ func (m *market) checkSending(on *instance, w *withdrawal, p payout.Payout, at t
 		m.current.claimed, m.current.sent = string(p.ID), ""
 		m.assert(stopsKept, !m.model.stopped(w.seller), string(p.ID), "payout %s, which was %s, is being sent, and payouts are stopped", p.ID, w.state)
 		m.assert(stopsKept, !m.waitsFor(on, w.seller), string(p.ID), "payout %s, which was %s, is being sent, and the gateway has paid its seller what the ledger does not know", p.ID, w.state)
-		m.checkTold(on, w, p)
 		m.assert(nothingSpins, w.state != payout.Unknown || p.Tries > w.last.Tries, string(p.ID), "payout %s is sent again, and is not counted: try %d after %d", p.ID, p.Tries, w.last.Tries)
 		w.resends += btoi(w.state == payout.Unknown)
 	case p.State == payout.Waiting && (w.state == payout.Submitting || p.Tries != w.last.Tries): // it was postponed

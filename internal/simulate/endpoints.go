@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"bursar/internal/event"
+	"bursar/internal/inbox"
 	"bursar/internal/mail"
 	"bursar/internal/money"
 	"bursar/internal/sale"
@@ -50,6 +51,7 @@ func (m *market) checkEndpoint() {
 		if p := m.newPatient(on); p != nil {
 			p.failsToTheEnd()
 			p.isDisabled()
+			p.isClaimed()
 			p.isEnabledAgain()
 			p.beginsOne()
 			p.failsNowAndThen()
@@ -372,4 +374,33 @@ func (p *patient) isSwept() {
 		m.assert(deliveriesArrive, pending == 0, "", "event %s waits for %s, and its delivery was swept", waits, p.url)
 		m.assert(deliveriesArrive, (len(list) == 1) == (after > deliveriesKept), "", "%d deliveries to %s, which were made within days, are kept after %s", len(list), p.url, after)
 	}
+}
+
+// isClaimed has two admins be on the endpoint that was disabled, one after the other. A claim that is made again lasts an hour from then.
+func (p *patient) isClaimed() {
+	m, tasks := p.m, p.on.inbox()
+	one, other := m.admin, m.sellers[0].id
+	claim := func(admin string, want error) {
+		_, err := tasks.Claim(m.ctx, admin, p.endpoint)
+		task, err2 := tasks.Task(m.ctx, p.endpoint)
+		isShown := want != nil || task.Claim.Admin == admin
+		m.assert(readsAgree, errors.Is(err, want) && err2 == nil && isShown, admin, "%s claims the endpoint %s, and is answered with %v, want %v; shown is %+v (%v)", admin, p.endpoint, err, want, task, err2)
+	}
+	release := func(admin string, want error) {
+		err := tasks.Release(m.ctx, admin, p.endpoint)
+		m.assert(readsAgree, errors.Is(err, want), admin, "%s releases the endpoint %s, and is answered with %v, want %v", admin, p.endpoint, err, want)
+	}
+	claim(one, nil)
+	claim(other, inbox.ErrClaimed)
+	release(other, inbox.ErrNotClaimed)
+	m.pause(50 * time.Minute)
+	claim(one, nil)
+	m.pause(20 * time.Minute)
+	claim(other, inbox.ErrClaimed)
+	m.pause(41 * time.Minute)
+	claim(other, nil)
+	claim(one, inbox.ErrClaimed)
+	release(other, nil)
+	claim(one, nil)
+	release(one, nil)
 }

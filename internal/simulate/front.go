@@ -103,6 +103,7 @@ func (m *market) checkFront() {
 		f.checkHistory(s, status)
 	}
 	f.checkRequests(s)
+	f.checkKeyAsksForSuspended(on, s)
 	m.follow(on, s.id)
 	m.follow(on, decision.Platform)
 }

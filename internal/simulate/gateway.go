@@ -74,7 +74,6 @@ type order struct {
 
 // gatewayLie is what the gateway said of a payout that can't be true.
 type gatewayLie struct {
-	of   payout.ID
 	what string
 	was  payout.State
 	// overtaken says that who heard it may have asked before the payout came to its state, or while it was sent for the
@@ -82,9 +81,6 @@ type gatewayLie struct {
 	overtaken bool
 	// to is the number of who has heard it, until they have acted on it.
 	to uint64
-	// heard is when an instance was told, and begun the last actor that had begun by then.
-	heard time.Duration
-	begun uint64
 }
 
 // plenty is more than all sellers earn.

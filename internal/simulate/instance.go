@@ -56,10 +56,6 @@ type instance struct {
 	asked map[port.Name]bool
 	// lost are the transfers that it was the first to list as unmatched.
 	lost []*unmatchable
-	// told are, by seller, the lies that would have the seller paid twice, and that it has not written down yet.
-	told map[string]*gatewayLie
-	// cutOffUntil is until when it can't write to the database.
-	cutOffUntil time.Duration
 	// page is where the last page of a list of the gateway's began, and read where the next one does; troubled says
 	// that something has gone wrong since.
 	page, read int

@@ -139,7 +139,6 @@ func (w wire) lieAbout(req *http.Request, a *answer, p *razorpayx.Payout) {
 		return
 	}
 	lie := &gatewayLie{
-		of:        id,
 		was:       known.state,
 		overtaken: req.Header.Get(razorpayx.IdempotencyHeader) != "" || known.state == payout.Submitting || m.now-known.changed < 3*maxStall,
 	}

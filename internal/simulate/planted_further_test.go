@@ -161,7 +161,7 @@ var furtherBugs = []planted{
 		{inSale, "return n.By.RequireNote()", "return n.By.CheckNote()"},
 	}},
 	{"a hold is lifted without a reason", []edit{
-		{inPayout, "func (s *Service) LiftHold(ctx context.Context, by decision.By, seller string) error {\n\tif err := by.RequireNote(); err != nil {", "func (s *Service) LiftHold(ctx context.Context, by decision.By, seller string) error {\n\tif err := by.CheckNote(); err != nil {"},
+		{inPayout, "func (s *Service) LiftHold(ctx context.Context, by decision.By, seller string, seen time.Time) error {\n\tif err := by.RequireNote(); err != nil {", "func (s *Service) LiftHold(ctx context.Context, by decision.By, seller string, seen time.Time) error {\n\tif err := by.CheckNote(); err != nil {"},
 	}},
 	{"the limit for proofs is for what is left after the fee", []edit{
 		{inPayout, "return r.Session != \"\" && s.NeedsProof(r.Amount) }", "return r.Session != \"\" && s.NeedsProof(r.Amount-s.o.Fee.Of(r.Amount)) }"},

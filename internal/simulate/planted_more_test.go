@@ -111,10 +111,10 @@ var moreBugs = []planted{
 		{inStore, "SET resolved = 1 WHERE gateway = $1 AND gateway_id = $2 AND resolved = 0", "SET resolved = 1 WHERE gateway = $1 AND gateway_id = $2"},
 	}},
 	{"what is paid after its end freezes nobody", []edit{
-		{inPayout, "if err == nil && !balance.Frozen {\n\t\terr = errNotFrozen", "if err == nil && !balance.Frozen && to == \"\" {\n\t\terr = errNotFrozen"},
+		{inPayout, "if err == nil && !balance.Frozen {\n\t\terr = errNotFrozen", "if err == nil && !balance.Frozen && r.GatewayID == \"\" {\n\t\terr = errNotFrozen"},
 	}},
 	{"each discrepancy freezes its seller", []edit{
-		{inPayout, "!journaled.endedUnpaid() || to != Submitted && to != Completed {", "to == \"\" {"},
+		{inPayout, "if wasSaid || !journaled.isRefundedOf(r) {", "if wasSaid || journaled.ID == \"\" {"},
 	}},
 	{"whether payouts are frozen is asked before the claim", []edit{
 		{inPayout, "claimed := false\n\tchanged, err := s.changeIn(", "claimed := false\n\tearly, _ := s.whyStopped(ctx, s.o.Store, seen.Seller)\n\tchanged, err := s.changeIn("},
@@ -192,9 +192,6 @@ var moreBugs = []planted{
 	{"a freeze ends while a discrepancy of an unpaid payout is open", []edit{
 		{inPayout, "if d.Action == decision.UnfreezePayouts {", "if d.Action == decision.UnfreezePayouts && d.Note == \"\" {"},
 	}},
-	{"a freeze that the database did not take is forgotten", []edit{
-		{inPayout, "discrepancy != nil && seen.isRefundedOf(r) {", "discrepancy != nil && seen.Seller == \"\" && seen.isRefundedOf(r) {"},
-	}},
 	{"an admin may end their own hold", []edit{
 		{inDecision, "case AcceptBankAccount, LiftHold, RefundPayout, UnfreezePayouts:", "case AcceptBankAccount, RefundPayout, UnfreezePayouts:"},
 	}},
@@ -203,5 +200,20 @@ var moreBugs = []planted{
 	}},
 	{"a hold is lifted by who has seen another one", []edit{
 		{inPayout, "!seen.IsZero() && !seen.Truncate(", "seen.Before(now) && !seen.IsZero() && !seen.Truncate("},
+	}},
+	{"a sale without a time is another one when it is recorded again", []edit{
+		{inSale, "draft(n NewSale, now time.Time) (Sale, error) {\n", "draft(n NewSale, now time.Time) (Sale, error) {\n\tif n.OccurredAt.IsZero() && n.AvailableAt.IsZero() {\n\t\tn.OccurredAt = now\n\t}\n"},
+	}},
+	{"an admin who claims a task again has it no longer", []edit{
+		{inStore, "ON CONFLICT (subject) DO UPDATE SET at = $3 WHERE claims.admin_id = $2", "ON CONFLICT (subject) DO NOTHING"},
+	}},
+	{"a date until which a gateway asks to be left alone is not read", []edit{
+		{inHTTPAPI, "http.ParseTime(text); err == nil {", "http.ParseTime(text); err == nil && seconds > 0 {"},
+	}},
+	{"a service key asks for payouts of a suspended seller", []edit{
+		{inAPI, "\tuser, err := a.sellerToActFor(ctx, req.seller)\n\tif err == nil {\n\t\terr = a.o.Auth.CheckMayRequestPayout(", "\tuser, err := a.sellerNamed(ctx, req.seller)\n\tif err == nil {\n\t\terr = a.o.Auth.CheckMayRequestPayout("},
+	}},
+	{"a forgotten password that is set holds the payouts of those alone who have money", []edit{
+		{inAuth, "\t\t\tholdUntil, err = s.holdPayouts(ctx, tx, u, ledger.HoldPasswordReset)", "\t\t\tif has, _ := tx.HasMoney(ctx, u.ID); has {\n\t\t\t\tholdUntil, err = s.holdPayouts(ctx, tx, u, ledger.HoldPasswordReset)\n\t\t\t}"},
 	}},
 }

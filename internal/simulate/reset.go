@@ -3,9 +3,11 @@ package simulate
 import (
 	"errors"
 	"slices"
+	"time"
 
 	"bursar/internal/auth"
 	"bursar/internal/mail"
+	"bursar/internal/sale"
 )
 
 const newPassword = "a-new-password-44"
@@ -29,6 +31,25 @@ func (m *market) checkReset() {
 	m.spawn(0, "seller "+s.name, func() { m.send(a) })
 	m.pass(m.now + coolDown)
 	m.assert(holdsKept, m.violation != nil || a.made == "", s.id, "%s asked for %s after a forgotten password was set, and payouts were on hold", s.id, a.made)
+	m.resetWithoutMoney(on, s)
+}
+
+// resetWithoutMoney has a seller with nothing in the balance set a forgotten password: what they earn within the cool-down waits as well.
+func (m *market) resetWithoutMoney(on *instance, s *seller) {
+	available := m.model.row(s.id).Available
+	if m.violation != nil || available <= 0 {
+		return
+	}
+	m.adjusting[correctionID(s.id, "drained")] = -available
+	m.spawn(0, admin, func() {
+		_, _, err := on.sales.Adjust(m.ctx, sale.NewAdjustment{ID: "drained", Seller: s.id, Amount: -available, Reason: "The marketplace paid it.", By: m.by()})
+		m.assert(answersAreKnown, err == nil, s.id, "take what is available: %v", err)
+	})
+	m.pass(m.now + time.Hour)
+	told, _, err := m.resetPassword(on, s)
+	if m.assert(answersAreKnown, m.violation != nil || err == nil, s.id, "%s can't set a forgotten password: %v", s.id, err) && m.violation == nil {
+		m.wasPutOnHold(on, s, "a forgotten password was set while nothing was available", told.HoldUntil)
+	}
 }
 
 // resetPassword has a seller set another password by a mailed link, and returns the mail about it. Each transaction is undone once, and run again.

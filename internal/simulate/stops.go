@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"bursar/internal/decision"
-	port "bursar/internal/gateway"
 	"bursar/internal/ledger"
 	"bursar/internal/payout"
 )
@@ -44,7 +43,6 @@ func (m *market) wereStopped(seller string) bool {
 func (m *market) wasStopped(d decision.Decision) {
 	switch d.Action {
 	case decision.FreezePayouts, decision.UnfreezePayouts:
-		m.forgetTold(d.Owner, "")
 		m.checkStopMail(d)
 	default:
 	}
@@ -67,45 +65,6 @@ func (m *market) checkResolved(seller string) {
 		m.assert(discrepanciesKept, !isOpen, string(id), "the payouts of %s go on, and of this one, which is %s, it is open that %s", seller, w.state, w.last.Discrepancy)
 	}
 }
-
-// wasTold notes that an instance has heard of a payout that ended unpaid that it was paid. Who begins a step there from then on sends nothing of
-// its seller, until that is written down.
-func (m *market) wasTold(on *instance, lie *gatewayLie) {
-	w := m.model.payouts[lie.of]
-	isOld := lie.overtaken || w.state != lie.was || w.last.Progress == port.Reversed // it may have been true once
-	if isOld || lie.what != paidAfterAll || m.current.name != stepName(on) || m.current.about != lie.of || m.tampered != "" {
-		return
-	}
-	if on.told == nil {
-		on.told = map[string]*gatewayLie{}
-	}
-	lie.heard, lie.begun = m.now, m.begun
-	on.told[w.seller] = lie
-	if m.begun%2 == 0 && m.o.Faults[undone] && !m.closing { // the database goes away before that is written
-		m.strike(undone)
-		on.cutOffUntil = m.now + 10*time.Second
-	}
-}
-
-// forgetTold notes that what instances were told of a payout is written down, or of all payouts of a seller where id is "".
-func (m *market) forgetTold(seller string, id payout.ID) {
-	for _, mc := range m.machines {
-		if mc.on != nil && mc.on.told[seller] != nil && (id == "" || mc.on.told[seller].of == id) {
-			delete(mc.on.told, seller)
-		}
-	}
-}
-
-// checkTold demands that a payout is not sent where an instance was told what stops its seller's.
-func (m *market) checkTold(on *instance, w *withdrawal, p payout.Payout) {
-	if lie := on.told[w.seller]; lie != nil && m.tampered == "" {
-		isFree := m.current.number <= lie.begun || m.now-lie.heard > stoppedUnwritten
-		m.assert(stopsKept, isFree, string(p.ID), "payout %s is being sent by %s, which was told that %s, of the same seller, was paid, and has not written that down", p.ID, on.name, lie.of)
-	}
-}
-
-// stoppedUnwritten is less than an instance stops a seller's payouts for what it was told and can't write.
-const stoppedUnwritten = 50 * time.Minute
 
 // mayBeFrozen reports whether a gateway has said of a payout of a seller, which ended unpaid, what would mean that its money left.
 func (m *market) mayBeFrozen(seller string) bool {

@@ -62,7 +62,7 @@ func watched(on *instance, run func(s *seen, undo error) error) error {
 	}
 	switch {
 	case err != nil && !errors.Is(err, errUndone):
-	case m.now < on.cutOffUntil, err != nil && m.chance(500):
+	case err != nil && m.chance(500):
 		err, on.troubled = errBusy, true
 	default:
 		err = run(&s, nil)

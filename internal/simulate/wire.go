@@ -182,7 +182,6 @@ func (w wire) after(req *http.Request, a *answer, page int) (*http.Response, err
 	}
 	if a.lie != nil {
 		a.lie.to = m.current.number
-		m.wasTold(w.on, a.lie)
 	}
 	if page >= 0 && a.status == http.StatusOK {
 		w.on.listed(w.g, page, a.body.Bytes())
@@ -266,7 +265,11 @@ func (on *instance) listed(g *gateway, page int, body []byte) {
 
 // setNextPoll asks to be left alone for some seconds.
 func (w wire) setNextPoll(key string, seconds int, res *http.Response) {
-	res.Header.Set("Retry-After", strconv.Itoa(seconds))
+	asked := strconv.Itoa(seconds)
+	if seconds%2 == 0 { // as a date, which has no parts of a second
+		asked = w.on.now().Add(time.Duration(seconds+1) * time.Second).UTC().Format(http.TimeFormat)
+	}
+	res.Header.Set("Retry-After", asked)
 	if o := w.on.m.gateways.orders[key]; o != nil {
 		o.setNextPoll, o.notBefore = w.on.m.current.number, w.on.m.now+time.Duration(seconds)*time.Second
 	}

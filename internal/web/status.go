@@ -2,6 +2,8 @@ package web
 
 import (
 	"net/http"
+	"strconv"
+	"time"
 
 	"bursar/internal/fault"
 )
@@ -32,4 +34,9 @@ func StatusOf(k fault.Kind) int {
 	default:
 		return http.StatusInternalServerError
 	}
+}
+
+// RetryAfter is how long to wait as the header Retry-After has it: in whole seconds, at least one.
+func RetryAfter(wait time.Duration) string {
+	return strconv.FormatInt(int64(max((wait+time.Second-1)/time.Second, 1)), 10)
 }

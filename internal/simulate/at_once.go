@@ -1,0 +1,74 @@
+package simulate
+
+import (
+	"net/http"
+	"time"
+
+	"bursar/internal/auth"
+	"bursar/internal/ledger"
+	"bursar/internal/sale"
+)
+
+// checkToldAtOnce has the marketplace record a sale without saying when it was, and record it again hours later, alone and in a batch.
+func (m *market) checkToldAtOnce() {
+	on, s := m.anyInstance(), m.verified()
+	if on == nil || s == nil {
+		return
+	}
+	m.spawn(0, "marketplace", func() {
+		_ = m.call(on, func() error {
+			for _, n := range []sale.NewSale{
+				{ID: "at-once-1", Seller: s.id, Amount: minimum},
+				{ID: "at-once-2", Seller: s.id, Amount: minimum, AvailableAt: on.now().Add(4 * time.Hour).Truncate(time.Second)},
+			} {
+				before := on.now()
+				made, isNew, err := on.sales.Record(m.ctx, n)
+				until := made.OccurredAt.Add(usualHoldingPeriod)
+				if !n.AvailableAt.IsZero() {
+					until = n.AvailableAt
+				}
+				isNow := made.OccurredAt.Sub(before).Abs() < time.Second && made.AvailableAt.Equal(until)
+				m.assert(answersAreTrue, err == nil && isNew && isNow, s.id, "a sale that was told at %s without a time was answered with %+v (new: %t, %v)", before, made, isNew, err)
+				m.pause(2 * time.Hour)
+				again, isNew, err := on.sales.Record(m.ctx, n)
+				isSame := stored(again.OccurredAt).Equal(stored(made.OccurredAt)) && stored(again.AvailableAt).Equal(stored(made.AvailableAt))
+				m.assert(oncePerID, err == nil && !isNew && isSame, s.id, "a sale without a time was %+v, and told again it is %+v (new: %t, %v)", made, again, isNew, err)
+				outcomes, err := on.sales.RecordAll(m.ctx, []sale.NewSale{n})
+				m.assert(oncePerID, err == nil && len(outcomes) == 1 && outcomes[0] == nil, s.id, "a sale without a time, told again in a batch, is answered with %v (%v)", outcomes, err)
+			}
+			return nil
+		})
+	})
+	m.pass(m.now + 5*time.Hour)
+	m.follow(on, s.id)
+}
+
+// checkKeyAsksForSuspended has the marketplace's key ask for a payout of a seller who is suspended, and of one who is not any more.
+func (f front) checkKeyAsksForSuspended(on *instance, s *seller) {
+	m := f.m
+	secret, _, err := on.users.CreateServiceKey(m.ctx, auth.NewServiceKey{Name: "payouts by key"}, ledger.ActorAdmin+m.admin)
+	if !m.assert(answersAreKnown, err == nil, s.id, "add a service key: %v", err) {
+		return
+	}
+	f.token = secret
+	become := func(suspended bool) {
+		m.spawn(0, admin, func() {
+			err := on.users.SetAccess(m.ctx, m.by(), s.id, auth.Seller, suspended)
+			m.assert(answersAreKnown, err == nil, s.id, "suspend a seller, or let them in again: %v", err)
+			m.follow(on, s.id)
+		})
+		m.pass(m.now + time.Second)
+	}
+	become(true)
+	a := &ask{seller: s.id, amount: minimum, notes: "by key", key: "By-Key-1"}
+	m.spawn(0, "marketplace", func() {
+		m.current.ask = a
+		defer func() { m.current.ask = nil }()
+		var got struct{}
+		status, _ := f.call(http.MethodPost, "/api/marketplace/sellers/"+s.id+"/payouts", a.key, `{"amount":`+rupees().FormatFixed(minimum)+`,"notes":"by key"}`, &got)
+		m.assert(takeoversEndAccess, status == http.StatusConflict, s.id, "%s is suspended, and a payout that the marketplace's key asked for was answered with %d", s.id, status)
+	})
+	m.pass(m.now + time.Minute)
+	m.assert(takeoversEndAccess, m.violation != nil || a.made == "", s.id, "%s is suspended, and the marketplace's key made payout %s", s.id, a.made)
+	become(false)
+}
