@@ -48,10 +48,13 @@ func (s *Service) applyReportIf(
 		moved, err = s.applyReportOnce(ctx, scope, seen, r, actor, guard, false)
 		return err
 	}
-	if _, discrepancy := nextState(r, seen, s.o.Now(), s.o.Currency); discrepancy != nil && seen.isRefundedOf(r) {
-		return moved, s.stopWhile(seen, apply)
+	_, discrepancy := nextState(r, seen, s.o.Now(), s.o.Currency)
+	if discrepancy == nil || !seen.isRefundedOf(r) {
+		err := apply()
+		return moved, err
 	}
-	return moved, apply()
+	err := s.stopWhile(seen, apply)
+	return moved, err
 }
 
 // errNotFrozen means that a seller's payouts have to be frozen first.
