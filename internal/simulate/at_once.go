@@ -43,7 +43,7 @@ func (m *market) checkToldAtOnce() {
 	m.follow(on, s.id)
 }
 
-// checkKeyAsksForSuspended has the marketplace's key ask for a payout of a seller who is suspended, and of one who is not any more.
+// checkKeyAsksForSuspended has the marketplace's key ask for a payout of a seller who is suspended. None is made.
 func (f front) checkKeyAsksForSuspended(on *instance, s *seller) {
 	m := f.m
 	secret, _, err := on.users.CreateServiceKey(m.ctx, auth.NewServiceKey{Name: "payouts by key"}, ledger.ActorAdmin+m.admin)

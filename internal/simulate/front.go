@@ -26,7 +26,7 @@ import (
 	"bursar/internal/telemetry"
 )
 
-// front is the API of an instance as a program calls it, with a seller's token.
+// front is the API of an instance as a program calls it, with the token of a seller or a service key.
 type front struct {
 	m       *market
 	handler http.Handler
