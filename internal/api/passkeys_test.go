@@ -392,6 +392,10 @@ func TestPasskey_Cloned(t *testing.T) {
 	once := d.get(h.passkeyOptions())
 	h.loginPasskey(once).want(t, 200)
 	h.loginPasskey(once).wantFailure(t, 401, "invalid_passkey") // sent again, by a client that had no answer
+	challenge, options := h.firstStepWithPasskey(seller)
+	second := d.get(options)
+	h.secondStepWith(challenge, second).want(t, 200)
+	h.secondStepWith(challenge, second).wantFailure(t, 401, "invalid_passkey")
 	events := h.do(call{method: "GET", path: "/api/auth/security-events", token: seller.token}).want(t, 200)
 	if strings.Contains(events.body, "passkey_cloned") {
 		t.Errorf("an answer that was sent twice is a clone's: %s", events.body)
@@ -399,7 +403,7 @@ func TestPasskey_Cloned(t *testing.T) {
 	h.loginPasskey(copied.get(h.passkeyOptions())).wantFailure(t, 401, "invalid_passkey")
 	h.wantEvents(seller, "account.passkey_cloned")
 	copied.key.Counter = 0
-	challenge, options := h.firstStepWithPasskey(seller)
+	challenge, options = h.firstStepWithPasskey(seller)
 	h.secondStepWith(challenge, copied.get(options)).wantFailure(t, 401, "invalid_passkey")
 	h.loginPasskey(d.get(h.passkeyOptions())).want(t, 200)
 
