@@ -94,6 +94,7 @@ var (
 	endpointsDisabled     = Check{"endpoints-are-disabled", "A webhook endpoint is disabled by 410, or when it has taken nothing for five days, and not before; admins are mailed; once it is enabled again it begins from nothing, and what waited is sent."}
 	adjustmentsDue        = Check{"adjustments-are-due", "An adjustment is made whatever its seller has."}
 	sellersTold           = Check{"sellers-are-told", "A seller is mailed when a payout has failed or was returned, when another bank account replaced theirs, when a forgotten password was set, and when their payouts were frozen or resumed; and about nothing that did not happen."}
+	mailsSent             = Check{"mails-are-sent", "A queued mail is sent to its address, and again only if the answer or the worker was lost. One that is not taken is tried again after growing waits, until it is too old. A mail that has ended keeps no address."}
 	actorsTrue            = Check{"actors-are-true", "Each entry names who caused it: the seller, an admin, a server of the marketplace, the gateway or the service."}
 	deletionsWait         = Check{"deletions-wait", "A seller who has money or a payout under way can't delete the account, and once it is deleted no sale is recorded for it and no bank account is left to pay to."}
 	takeoversEndAccess    = Check{"takeovers-end-access", "When the owner of an e-mail address gets the account that another person registered with it, nothing of theirs gets in any more, what was not sent to their bank account is not, and the money stays for the cool-down."}
@@ -112,7 +113,7 @@ func Checks() []Check {
 		oneKeyPerPayout, ordersSound, keysAreAlive, sentAlone, claimedFirst, sendingsTimed, askedBefore, endsWatched, notificationsFollowed, queuedCancellable, endsTellWhy, timesKept, reviewedForCause, doubtsLast, leasesHold, nothingSpins, statementAgrees, misstatementsFound, askedFirst, ownGateway, waitsForGateway, forgeriesRefused, onlyRightAccount,
 		importedAsItWas, windowIsKept, verifiedIsTrue, failuresHaveCause, waitingIsUnsent, waitsAsAsked, listsReadWhole,
 		writtenAsMeant, discrepanciesKept, referencesKept, oldestFirst, minimumKept, holdsKept, stopsKept, proofsKept, numbersSecret, decisionsKept,
-		tamperingFound, statementsProve, checkpointsMade, nightsReconciled, fewRegistrations, verificationsFollowed, arrivesAsTold, timesRight, refundsAreDue, adjustmentsDue, feedTellsAll, deliveriesTrue, deliveriesArrive, attemptsSpaced, endpointsDisabled, sellersTold, actorsTrue, deletionsWait, takeoversEndAccess, conditionsHold, nobodyOverpaid, datastoreReadable, nothingPanics,
+		tamperingFound, statementsProve, checkpointsMade, nightsReconciled, fewRegistrations, verificationsFollowed, arrivesAsTold, timesRight, refundsAreDue, adjustmentsDue, feedTellsAll, deliveriesTrue, deliveriesArrive, attemptsSpaced, endpointsDisabled, sellersTold, mailsSent, actorsTrue, deletionsWait, takeoversEndAccess, conditionsHold, nobodyOverpaid, datastoreReadable, nothingPanics,
 	}
 }
 
