@@ -26,16 +26,17 @@ import (
 	"bursar/internal/telemetry"
 )
 
-// front is the API of an instance as a program calls it, with the token of a seller or a service key.
+// front is the API of an instance as a program calls it, with the token of a seller or an admin, or with a service key.
 type front struct {
 	m       *market
 	handler http.Handler
 	token   string
+	key     auth.ServiceKey
 }
 
 // openFront opens the API for a seller, who comes by a link of the marketplace.
 func (m *market) openFront(on *instance, s *seller) (f front, err error) {
-	key, err := m.addServiceKey(on, "storefront", time.Time{})
+	key, err := m.addServiceKey(on, "storefront "+m.now.String(), time.Time{})
 	link, _, err2 := on.users.CreateSessionLink(m.ctx, key, s.id)
 	opened, err3 := on.users.OpenSessionLink(m.ctx, link, "", auth.Device{})
 	hooks := map[port.Name]port.ReadWebhook{}
@@ -48,7 +49,7 @@ func (m *market) openFront(on *instance, s *seller) (f front, err error) {
 		Audits: &health.Audits{}, Statements: on.proofs, Webhooks: hooks, Currency: rupees(), BaseURL: &url.URL{Scheme: "http", Host: "bursar.simulated"},
 		Ping: on.db.Ping, Draining: func() bool { return false }, Now: on.now, Logger: m.logger(on.name), Metrics: telemetry.NewMetrics(),
 	})
-	return front{m, handler, opened.Token}, errors.Join(err, err2, err3, err4)
+	return front{m: m, handler: handler, token: opened.Token}, errors.Join(err, err2, err3, err4)
 }
 
 // inbox is what waits for admins.
@@ -71,16 +72,32 @@ func (noHealth) Instance() (i health.Instance)                         { return 
 func (noHealth) Loops() []health.Loop                                  { return nil }
 func (noHealth) Backlog(context.Context) (b health.Backlog, err error) { return b, nil }
 
-// call calls the API, and returns its answer's status and header. What it says is read into data.
-func (f front) call(method, path, key, body string, data any) (int, http.Header) {
+// ask calls the API, and returns its answer.
+func (f front) ask(method, path, key, body string) *httptest.ResponseRecorder {
 	r := httptest.NewRequestWithContext(f.m.ctx, method, path, strings.NewReader(body))
-	r.Header.Set("Authorization", "Bearer "+f.token)
+	if f.token != "" {
+		r.Header.Set("Authorization", "Bearer "+f.token)
+	}
 	if body != "" {
 		r.Header.Set("Content-Type", "application/json")
+	}
+	if key != "" {
 		r.Header.Set("Idempotency-Key", key)
 	}
 	w := httptest.NewRecorder()
 	f.handler.ServeHTTP(w, r)
+	return w
+}
+
+// read reads something that is there.
+func (f front) read(path string, data any) {
+	status, _ := f.call(http.MethodGet, path, "", "", data)
+	f.m.assert(answersAreKnown, status == http.StatusOK, "", "GET %s is answered with %d", path, status)
+}
+
+// call calls the API, and returns its answer's status and header. What it says is read into data.
+func (f front) call(method, path, key, body string, data any) (int, http.Header) {
+	w := f.ask(method, path, key, body)
 	answer := struct{ Data any }{data}
 	err := json.NewDecoder(bytes.NewReader(w.Body.Bytes())).Decode(&answer)
 	f.m.assert(answersAreKnown, err == nil, "", "%s %s is answered with %d, and %s: %v", method, path, w.Code, w.Body, err)
@@ -98,9 +115,9 @@ func (m *market) checkFront() {
 	if !m.assert(answersAreKnown, err == nil, s.id, "the API for %s: %v", s.id, err) {
 		return
 	}
-	f.checkBalance(s)
+	f.checkBalance("/api/payouts/balance", s)
 	for _, status := range append(payout.Statuses(), "") {
-		f.checkHistory(s, status)
+		f.checkHistory("/api/payouts/history", s, status)
 	}
 	f.checkRequests(s)
 	f.checkKeyAsksForSuspended(on, s)
@@ -108,10 +125,10 @@ func (m *market) checkFront() {
 	m.follow(on, decision.Platform)
 }
 
-func (f front) checkBalance(s *seller) {
+func (f front) checkBalance(path string, s *seller) {
 	m, row := f.m, f.m.model.row(s.id)
 	var got struct{ AvailableBalance, PendingBalance json.Number }
-	f.call(http.MethodGet, "/api/payouts/balance", "", "", &got)
+	f.read(path, &got)
 	m.assert(readsAgree, isAmount(got.AvailableBalance, row.Available) && isAmount(got.PendingBalance, row.Pending), s.id, "%s sees %+v, and has %d and %d", s.id, got, row.Available, row.Pending)
 }
 
@@ -126,7 +143,7 @@ func isAmount(n json.Number, want money.Amount) bool {
 }
 
 // checkHistory pages through a seller's payouts of a status, and wants all, the newest first, and their number.
-func (f front) checkHistory(s *seller, status payout.Status) {
+func (f front) checkHistory(path string, s *seller, status payout.Status) {
 	const limit = 3
 	m := f.m
 	want := m.model.historyOf(s.id, status)
@@ -141,7 +158,7 @@ func (f front) checkHistory(s *seller, status payout.Status) {
 			}
 			Pagination struct{ CurrentPage, TotalPages, TotalItems, ItemsPerPage int }
 		}
-		f.call(http.MethodGet, fmt.Sprintf("/api/payouts/history?page=%d&limit=%d&status=%s", page, limit, cmp.Or(status, "all")), "", "", &got)
+		f.read(fmt.Sprintf("%s?page=%d&limit=%d&status=%s", path, page, limit, cmp.Or(status, "all")), &got)
 		right := got.Pagination.CurrentPage == page && got.Pagination.TotalPages == pages && got.Pagination.TotalItems == total && got.Pagination.ItemsPerPage == limit
 		shown := want[:min(limit, len(want))]
 		want = want[len(shown):]

@@ -185,6 +185,8 @@ func (m *market) end() time.Duration { return time.Duration(m.o.Days) * 24 * tim
 // which banks return money, holidays among them.
 const quiet = 16 * 24 * time.Hour
 
+const adminsEmail = "admin@example.com"
+
 // inviteSellers makes the ledger, with the sellers in it.
 func (m *market) inviteSellers() error {
 	db, err := store.OpenUnsyncedSQLite(m.ctx, m.datastoreFile())
@@ -197,7 +199,7 @@ func (m *market) inviteSellers() error {
 	}
 	m.admin = m.ids.New("usr_", m.start)
 	err = db.Auth().InTx(m.ctx, func(tx auth.Tx) error {
-		return tx.InsertUser(m.ctx, auth.User{ID: m.admin, Name: "Priya Menon", Email: "admin@example.com", Role: auth.Admin, CreatedAt: m.start})
+		return tx.InsertUser(m.ctx, auth.User{ID: m.admin, Name: "Priya Menon", Email: adminsEmail, Role: auth.Admin, CreatedAt: m.start})
 	})
 	for n := range m.o.Sellers {
 		s := m.newSeller(n)
@@ -229,7 +231,7 @@ func (m *market) run() {
 	for _, part := range []func(){
 		m.checkConditions, m.checkTampering, m.checkForgotten, m.checkTakeOver, m.checkReset, m.checkEmailChange, m.checkRejectedAtClaim, m.checkDeletion,
 		m.checkStatementOrRestore, m.checkEndpoint, m.checkPending, m.checkVerifiers, m.checkLink, m.checkAccess, m.checkExpiry, m.checkToldAtOnce, m.checkFront,
-		m.checkMailing,
+		m.checkMailing, m.checkDoors, m.checkOffice,
 	} {
 		if m.violation == nil && m.ctx.Err() == nil {
 			part()

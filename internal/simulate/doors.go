@@ -1,0 +1,168 @@
+package simulate
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"bursar/internal/auth"
+	"bursar/internal/decision"
+	"bursar/internal/ledger"
+)
+
+// door is a route of the API, and who may call it.
+type door struct {
+	method, path string
+	admins       bool
+	scope        auth.Scope // of service keys; "" lets none in
+	sellers      bool       // and admins with them
+}
+
+// unknownUser, unknownPayout and unknownThing are in the paths of doors: nothing has these ids.
+const (
+	unknownUser   = "usr_0TMv3kQx8hPq2Zb7Lr4Wd9Wh"
+	unknownPayout = "pyt_0TMv3kQx8hPq2Zb7Lr4Wd9Wh"
+	unknownThing  = "none"
+)
+
+// doors lists the routes that not everybody may call, but for those of one's own account.
+func doors() (all []door) {
+	for _, path := range []string{
+		"GET /keys", "POST /keys", "POST /keys/" + unknownThing + "/rotate", "POST /keys/" + unknownThing + "/revoke",
+		"GET /inbox", "POST /inbox/ask", "POST /inbox/" + unknownThing + "/claim", "POST /inbox/" + unknownThing + "/release",
+		"GET /decisions", "GET /decisions?format=csv", "GET /figures", "GET /search?q=a", "GET /payouts", "GET /payouts?format=csv", "GET /payouts/" + unknownPayout,
+		"POST /payouts/" + unknownPayout + "/ask", "POST /payouts/" + unknownPayout + "/review", "POST /payouts/" + unknownPayout + "/match",
+		"POST /payouts/" + unknownPayout + "/resolve", "POST /payouts/" + unknownPayout + "/refund", "GET /payouts/pause", "POST /payouts/pause", "POST /payouts/resume",
+		"GET /bank-accounts/" + unknownThing, "POST /bank-accounts/" + unknownThing + "/verification",
+		"GET /users", "GET /users/" + unknownUser, "POST /users/" + unknownUser + "/access", "GET /users/" + unknownUser + "/security-events",
+		"POST /sellers/" + unknownUser + "/lift-hold", "POST /sellers/" + unknownUser + "/freeze", "POST /sellers/" + unknownUser + "/unfreeze",
+		"GET /sellers/" + unknownUser + "/adjustments", "GET /sellers/" + unknownUser + "/notes", "POST /sellers/" + unknownUser + "/notes",
+		"GET /differences", "GET /differences/" + unknownThing, "POST /differences/" + unknownThing + "/resolve", "GET /reconciliation",
+		"GET /ledger/audit", "POST /ledger/audit", "GET /health", "GET /mails", "GET /mails/" + unknownThing,
+		"GET /unmatched-transfers", "GET /unmatched-transfers/" + unknownThing, "POST /unmatched-transfers/" + unknownThing + "/resolve",
+	} {
+		method, path, _ := strings.Cut(path, " ")
+		all = append(all, door{method: method, path: "/api/admin" + path, admins: true})
+	}
+	all = append(all, door{method: http.MethodPost, path: "/api/admin/sellers/" + unknownUser + "/adjustments", admins: true, scope: auth.ScopeSellersWrite})
+	for scope, paths := range map[auth.Scope][]string{
+		auth.ScopeSalesWrite:   {"POST /sales", "POST /sales:batch", "POST /sales/" + unknownThing + "/refund"},
+		auth.ScopeSellersWrite: {"POST /sellers", "PUT /sellers/" + unknownUser, "PUT /sellers/" + unknownUser + "/bank-account", "POST /sellers/" + unknownUser + "/session"},
+		auth.ScopeSellersRead:  {"GET /sellers", "GET /sellers/" + unknownUser},
+		auth.ScopeBalancesRead: {"GET /sellers/" + unknownUser + "/balance", "GET /sellers/" + unknownUser + "/explain", "GET /sellers/" + unknownUser + "/sales"},
+		auth.ScopePayoutsRead:  {"GET /sellers/" + unknownUser + "/payouts"},
+		auth.ScopePayoutsWrite: {"POST /sellers/" + unknownUser + "/payouts"},
+	} {
+		for _, path := range paths {
+			method, path, _ := strings.Cut(path, " ")
+			all = append(all, door{method: method, path: "/api/marketplace" + path, scope: scope})
+		}
+	}
+	all = append(all, door{method: http.MethodGet, path: "/api/events", scope: auth.ScopeEventsRead})
+	for _, path := range []string{
+		"POST /endpoints", "GET /endpoints", "GET /endpoints/" + unknownThing, "PATCH /endpoints/" + unknownThing, "DELETE /endpoints/" + unknownThing,
+		"POST /endpoints/" + unknownThing + "/rotate-secret", "POST /endpoints/" + unknownThing + "/test", "GET /deliveries", "POST /events/" + unknownThing + "/redeliver",
+	} {
+		method, path, _ := strings.Cut(path, " ")
+		all = append(all, door{method: method, path: "/api/webhooks" + path, admins: true, scope: auth.ScopeWebhooksWrite})
+	}
+	for _, path := range []string{
+		"GET /payouts/balance", "GET /payouts/explain", "GET /payouts/history", "GET /payouts/statement", "GET /payouts/adjustments", "POST /payouts/request",
+		"GET /payouts/" + unknownPayout, "GET /payouts/" + unknownPayout + "/events", "POST /payouts/" + unknownPayout + "/cancel", "GET /bank-account", "PUT /bank-account",
+	} {
+		method, path, _ := strings.Cut(path, " ")
+		all = append(all, door{method: method, path: "/api" + path, admins: true, sellers: true})
+	}
+	return all
+}
+
+// openOffice gives the admin a password and a session, and opens the API for them.
+func (f front) openOffice(on *instance) (front, error) {
+	m := f.m
+	err := on.db.Auth().InTx(m.ctx, func(tx auth.Tx) error {
+		_, err := tx.SetPasswordHash(m.ctx, m.admin, "", formerHash)
+		return err
+	})
+	signIn, err2 := on.users.Login(m.ctx, auth.Credentials{Email: adminsEmail, Password: formerPassword})
+	f.token = signIn.Token
+	return f, errors.Join(err, err2)
+}
+
+// openShop opens the API for a service key that has some scopes.
+func (f front) openShop(on *instance, name string, scopes []string) (front, error) {
+	var err error
+	f.token, f.key, err = on.users.CreateServiceKey(f.m.ctx, auth.NewServiceKey{Name: name, Scopes: scopes}, ledger.ActorAdmin+f.m.admin)
+	return f, err
+}
+
+// status is how a call without a body is answered. Each one is of something that is not there, so that none changes anything.
+func (f front) status(d door) int {
+	return f.ask(d.method, d.path, "", "").Code
+}
+
+func isKeptOut(status int) bool {
+	return status == http.StatusUnauthorized || status == http.StatusForbidden
+}
+
+// checkDoors calls each route with every kind of access. Whoever may not is kept out, and whoever may can read.
+func (m *market) checkDoors() {
+	on, s := m.anyInstance(), m.verified()
+	if on == nil || s == nil {
+		return
+	}
+	seller, err := m.openFront(on, s)
+	office, err2 := seller.openOffice(on)
+	all, err3 := office.openShop(on, "all", nil)
+	nobody, forger := seller, seller
+	nobody.token, forger.token = "", seller.token+"A"
+	scopes := auth.AllScopes().List()
+	lacking := map[auth.Scope]front{}
+	for i, scope := range scopes {
+		key, err := office.openShop(on, "all but "+scope, slices.Delete(slices.Clone(scopes), i, i+1))
+		lacking[auth.Scope(scope)] = key
+		err3 = errors.Join(err3, err)
+	}
+	if !m.assert(answersAreKnown, errors.Join(err, err2, err3) == nil, s.id, "open the API: %v", errors.Join(err, err2, err3)) {
+		return
+	}
+	kept := func(d door, who string, f front, isLetIn bool) {
+		status := f.status(d)
+		if isLetIn {
+			m.assert(doorsKept, d.method != http.MethodGet || !isKeptOut(status), "", "%s may call %s %s, and is answered with %d", who, d.method, d.path, status)
+		} else {
+			m.assert(doorsKept, isKeptOut(status), "", "%s may not call %s %s, and is answered with %d", who, d.method, d.path, status)
+		}
+	}
+	for _, d := range doors() {
+		kept(d, "nobody", nobody, false)
+		kept(d, "a forger", forger, false)
+		kept(d, "a seller", seller, d.sellers)
+		kept(d, "an admin", office, d.admins)
+		kept(d, "a key with all scopes", all, d.scope != "")
+		if d.scope != "" {
+			kept(d, "a key without "+string(d.scope), lacking[d.scope], false)
+		}
+	}
+	m.checkRevoked(on, office)
+	m.follow(on, s.id)
+	m.follow(on, decision.Platform)
+}
+
+// checkRevoked has a service key end at its time, and another one when it is revoked.
+func (m *market) checkRevoked(on *instance, office front) {
+	sellers := door{method: http.MethodGet, path: "/api/marketplace/sellers"}
+	secret, brief, err := on.users.CreateServiceKey(m.ctx, auth.NewServiceKey{Name: "brief", ExpiresAt: on.now().Add(time.Hour)}, ledger.ActorAdmin+m.admin)
+	shop, revoked := office, office
+	shop.token = secret
+	var key auth.ServiceKey
+	var err2, err3 error
+	revoked.token, key, err2 = on.users.CreateServiceKey(m.ctx, auth.NewServiceKey{Name: "revoked"}, ledger.ActorAdmin+m.admin)
+	open := []int{shop.status(sellers), revoked.status(sellers)}
+	_, err3 = on.users.RevokeServiceKey(m.ctx, key.ID, ledger.ActorAdmin+m.admin)
+	m.assert(answersAreKnown, errors.Join(err, err2, err3) == nil && slices.Equal(open, []int{http.StatusOK, http.StatusOK}), "", "two service keys are answered with %v: %v", open, errors.Join(err, err2, err3))
+	m.assert(doorsKept, isKeptOut(revoked.status(sellers)), "", "a service key was revoked, and is answered with %d", revoked.status(sellers))
+	m.pass(m.now + time.Hour + time.Second)
+	m.assert(doorsKept, m.violation != nil || isKeptOut(shop.status(sellers)), "", "service key %s was good for an hour, which is over, and is answered with %d", brief.ID, shop.status(sellers))
+}
