@@ -80,7 +80,7 @@ var mayImport = map[string][]string{
 	"storetest": slices.Concat(leaves, domains, []string{"event", "gateway", "inbox", "keyset", "pgtest", "proof", "reconcile", "search", "store", "webhook"}),
 
 	"simulate": slices.Concat(leaves, domains, []string{
-		"api", "event", "gateway", "gateway/razorpayx", "gateway/sandbox", "health", "inbox", "keyset", "proof", "reconcile", "search", "store", "telemetry", "webhook",
+		"api", "event", "gateway", "gateway/razorpayx", "gateway/sandbox", "health", "inbox", "keyset", "mail/message", "proof", "reconcile", "search", "store", "telemetry", "webhook",
 	}),
 
 	"web":       {"fault"},

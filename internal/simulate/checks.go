@@ -98,6 +98,7 @@ var (
 	actorsTrue            = Check{"actors-are-true", "Each entry names who caused it: the seller, an admin, a server of the marketplace, the gateway or the service."}
 	deletionsWait         = Check{"deletions-wait", "A seller who has money or a payout under way can't delete the account, and once it is deleted no sale is recorded for it and no bank account is left to pay to."}
 	takeoversEndAccess    = Check{"takeovers-end-access", "When the owner of an e-mail address gets the account that another person registered with it, nothing of theirs gets in any more, what was not sent to their bank account is not, and the money stays for the cool-down."}
+	accountsKept          = Check{"accounts-are-kept", "A session ends when its user or a change of the password ends it, and when a used refresh token comes back. Each mailed link, code, proof and second step is good once and for a while, and guesses are few."}
 	doorsKept             = Check{"doors-are-kept", "No route of the API lets in who may not call it: each service key opens what its scopes name, until it expires or is revoked, and what is for admins is closed to sellers."}
 	conditionsHold        = Check{"conditions-hold", "A write whose condition does not hold changes nothing: a payout that is in another state, an account that is not as it was seen, a sale that is released."}
 	nobodyOverpaid        = Check{"nobody-is-overpaid", "Nobody ends with less than nothing but for refunds, adjustments and payouts in manual review."}
@@ -114,7 +115,7 @@ func Checks() []Check {
 		oneKeyPerPayout, ordersSound, keysAreAlive, sentAlone, claimedFirst, sendingsTimed, askedBefore, endsWatched, notificationsFollowed, queuedCancellable, endsTellWhy, timesKept, reviewedForCause, doubtsLast, leasesHold, nothingSpins, statementAgrees, misstatementsFound, askedFirst, ownGateway, waitsForGateway, forgeriesRefused, onlyRightAccount,
 		importedAsItWas, windowIsKept, verifiedIsTrue, failuresHaveCause, waitingIsUnsent, waitsAsAsked, listsReadWhole,
 		writtenAsMeant, discrepanciesKept, referencesKept, oldestFirst, minimumKept, holdsKept, stopsKept, proofsKept, numbersSecret, decisionsKept,
-		tamperingFound, statementsProve, checkpointsMade, nightsReconciled, fewRegistrations, verificationsFollowed, arrivesAsTold, timesRight, refundsAreDue, adjustmentsDue, feedTellsAll, deliveriesTrue, deliveriesArrive, attemptsSpaced, endpointsDisabled, sellersTold, mailsSent, actorsTrue, deletionsWait, takeoversEndAccess, doorsKept, conditionsHold, nobodyOverpaid, datastoreReadable, nothingPanics,
+		tamperingFound, statementsProve, checkpointsMade, nightsReconciled, fewRegistrations, verificationsFollowed, arrivesAsTold, timesRight, refundsAreDue, adjustmentsDue, feedTellsAll, deliveriesTrue, deliveriesArrive, attemptsSpaced, endpointsDisabled, sellersTold, mailsSent, actorsTrue, deletionsWait, takeoversEndAccess, accountsKept, doorsKept, conditionsHold, nobodyOverpaid, datastoreReadable, nothingPanics,
 	}
 }
 

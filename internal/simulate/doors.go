@@ -47,17 +47,20 @@ func doors() (all []door) {
 		all = append(all, door{method: method, path: "/api/admin" + path, admins: true})
 	}
 	all = append(all, door{method: http.MethodPost, path: "/api/admin/sellers/" + unknownUser + "/adjustments", admins: true, scope: auth.ScopeSellersWrite})
-	for scope, paths := range map[auth.Scope][]string{
-		auth.ScopeSalesWrite:   {"POST /sales", "POST /sales:batch", "POST /sales/" + unknownThing + "/refund"},
-		auth.ScopeSellersWrite: {"POST /sellers", "PUT /sellers/" + unknownUser, "PUT /sellers/" + unknownUser + "/bank-account", "POST /sellers/" + unknownUser + "/session"},
-		auth.ScopeSellersRead:  {"GET /sellers", "GET /sellers/" + unknownUser},
-		auth.ScopeBalancesRead: {"GET /sellers/" + unknownUser + "/balance", "GET /sellers/" + unknownUser + "/explain", "GET /sellers/" + unknownUser + "/sales"},
-		auth.ScopePayoutsRead:  {"GET /sellers/" + unknownUser + "/payouts"},
-		auth.ScopePayoutsWrite: {"POST /sellers/" + unknownUser + "/payouts"},
+	for _, of := range []struct {
+		scope auth.Scope
+		paths []string
+	}{
+		{auth.ScopeSalesWrite, []string{"POST /sales", "POST /sales:batch", "POST /sales/" + unknownThing + "/refund"}},
+		{auth.ScopeSellersWrite, []string{"POST /sellers", "PUT /sellers/" + unknownUser, "PUT /sellers/" + unknownUser + "/bank-account", "POST /sellers/" + unknownUser + "/session"}},
+		{auth.ScopeSellersRead, []string{"GET /sellers", "GET /sellers/" + unknownUser}},
+		{auth.ScopeBalancesRead, []string{"GET /sellers/" + unknownUser + "/balance", "GET /sellers/" + unknownUser + "/explain", "GET /sellers/" + unknownUser + "/sales"}},
+		{auth.ScopePayoutsRead, []string{"GET /sellers/" + unknownUser + "/payouts"}},
+		{auth.ScopePayoutsWrite, []string{"POST /sellers/" + unknownUser + "/payouts"}},
 	} {
-		for _, path := range paths {
+		for _, path := range of.paths {
 			method, path, _ := strings.Cut(path, " ")
-			all = append(all, door{method: method, path: "/api/marketplace" + path, scope: scope})
+			all = append(all, door{method: method, path: "/api/marketplace" + path, scope: of.scope})
 		}
 	}
 	all = append(all, door{method: http.MethodGet, path: "/api/events", scope: auth.ScopeEventsRead})
@@ -78,8 +81,8 @@ func doors() (all []door) {
 	return all
 }
 
-// openOffice gives the admin a password and a session, and opens the API for them.
-func (f front) openOffice(on *instance) (front, error) {
+// openAdmin gives the admin a password and a session, and opens the API for them.
+func (f front) openAdmin(on *instance) (front, error) {
 	m := f.m
 	err := on.db.Auth().InTx(m.ctx, func(tx auth.Tx) error {
 		_, err := tx.SetPasswordHash(m.ctx, m.admin, "", formerHash)
@@ -106,21 +109,21 @@ func isKeptOut(status int) bool {
 	return status == http.StatusUnauthorized || status == http.StatusForbidden
 }
 
-// checkDoors calls each route with every kind of access. Whoever may not is kept out, and whoever may can read.
+// checkDoors calls each route with every kind of access. Who may not is kept out, and who may can read.
 func (m *market) checkDoors() {
 	on, s := m.anyInstance(), m.verified()
 	if on == nil || s == nil {
 		return
 	}
 	seller, err := m.openFront(on, s)
-	office, err2 := seller.openOffice(on)
-	all, err3 := office.openShop(on, "all", nil)
+	admins, err2 := seller.openAdmin(on)
+	all, err3 := admins.openShop(on, "all", nil)
 	nobody, forger := seller, seller
 	nobody.token, forger.token = "", seller.token+"A"
 	scopes := auth.AllScopes().List()
-	lacking := map[auth.Scope]front{}
+	lacking := make(map[auth.Scope]front, len(scopes))
 	for i, scope := range scopes {
-		key, err := office.openShop(on, "all but "+scope, slices.Delete(slices.Clone(scopes), i, i+1))
+		key, err := admins.openShop(on, "all but "+scope, slices.Delete(slices.Clone(scopes), i, i+1))
 		lacking[auth.Scope(scope)] = key
 		err3 = errors.Join(err3, err)
 	}
@@ -139,22 +142,22 @@ func (m *market) checkDoors() {
 		kept(d, "nobody", nobody, false)
 		kept(d, "a forger", forger, false)
 		kept(d, "a seller", seller, d.sellers)
-		kept(d, "an admin", office, d.admins)
+		kept(d, "an admin", admins, d.admins)
 		kept(d, "a key with all scopes", all, d.scope != "")
 		if d.scope != "" {
 			kept(d, "a key without "+string(d.scope), lacking[d.scope], false)
 		}
 	}
-	m.checkRevoked(on, office)
+	m.checkRevoked(on, admins)
 	m.follow(on, s.id)
 	m.follow(on, decision.Platform)
 }
 
 // checkRevoked has a service key end at its time, and another one when it is revoked.
-func (m *market) checkRevoked(on *instance, office front) {
+func (m *market) checkRevoked(on *instance, admins front) {
 	sellers := door{method: http.MethodGet, path: "/api/marketplace/sellers"}
 	secret, brief, err := on.users.CreateServiceKey(m.ctx, auth.NewServiceKey{Name: "brief", ExpiresAt: on.now().Add(time.Hour)}, ledger.ActorAdmin+m.admin)
-	shop, revoked := office, office
+	shop, revoked := admins, admins
 	shop.token = secret
 	var key auth.ServiceKey
 	var err2, err3 error

@@ -32,6 +32,7 @@ type front struct {
 	handler http.Handler
 	token   string
 	key     auth.ServiceKey
+	proof   string // that goes with each call; "" for none
 }
 
 // openFront opens the API for a seller, who comes by a link of the marketplace.
@@ -77,6 +78,9 @@ func (f front) ask(method, path, key, body string) *httptest.ResponseRecorder {
 	r := httptest.NewRequestWithContext(f.m.ctx, method, path, strings.NewReader(body))
 	if f.token != "" {
 		r.Header.Set("Authorization", "Bearer "+f.token)
+	}
+	if f.proof != "" {
+		r.Header.Set("Step-Up", f.proof)
 	}
 	if body != "" {
 		r.Header.Set("Content-Type", "application/json")

@@ -142,7 +142,7 @@ func (on *instance) open() (err error) {
 	}
 	on.users, err = auth.New(auth.Options{
 		Store: authStore{on.db.Auth(), on}, Keys: m.keys, Encrypter: m.keys, Issuer: "http://bursar.simulated", Mails: mails, Now: on.now, Logger: logger,
-		Providers: m.identities.asProviders(), RefreshGrace: refreshGrace, CoolDown: coolDown, CheapHashes: true,
+		Providers: m.identities.asProviders(), RefreshGrace: refreshGrace, CoolDown: coolDown, Throttle: true, CheapHashes: true,
 	})
 	if err != nil {
 		return err

@@ -14,7 +14,7 @@ import (
 	"bursar/internal/mail/message"
 )
 
-// mailServer is the mail server that the service sends to. It keeps what it was handed, and answers as it is told.
+// mailServer is the mail server that the service sends to. It keeps what it was handed, and answers as the scene says.
 type mailServer struct {
 	answer func(to string) error // nil takes every mail
 	handed []mail.Message
@@ -282,7 +282,7 @@ func messageID(m mail.Message) string {
 	return read.Header.Get("Message-ID")
 }
 
-// checkLeases has a worker die that has leased a mail: nobody else gets it for a minute, and somebody does within two.
+// checkLeases has a worker die that has leased a mail: no other worker gets it for a minute, and one does within two.
 func (g *mailing) checkLeases() {
 	m, s := g.m, g.receiver()
 	if s == nil {

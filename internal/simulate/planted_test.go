@@ -35,6 +35,8 @@ const (
 	inRazorpayx = "internal/gateway/razorpayx"
 	inHTTPAPI   = "internal/gateway/httpapi"
 	inInbox     = "internal/inbox"
+	inMail      = "internal/mail"
+	inMessage   = "internal/mail/message"
 	inReconcile = "internal/reconcile"
 	inSale      = "internal/sale"
 	inStore     = "internal/store"
@@ -587,7 +589,7 @@ func (p planted) overlay(t *testing.T) map[string]string {
 func TestPlantedBugsFitTheCode(t *testing.T) {
 	compiler := newCompiler(t)
 	names := map[string]bool{}
-	for _, bug := range slices.Concat(bugs, furtherBugs, moreBugs, takeoverBugs, gatewayBugs, limitedBugs, verificationBugs) {
+	for _, bug := range slices.Concat(bugs, furtherBugs, moreBugs, takeoverBugs, gatewayBugs, limitedBugs, verificationBugs, apiBugs) {
 		if err := compiler.check(bug.overlay(t)); err != nil {
 			t.Errorf("%s: %v", bug.name, err)
 		}
@@ -607,7 +609,7 @@ func TestPlantedBugsAreFound(t *testing.T) {
 	}
 	chosen := regexp.MustCompile(os.Getenv("BURSAR_TEST_PLANT"))
 	var table []string
-	for _, bug := range slices.Concat(bugs, furtherBugs, moreBugs, takeoverBugs, gatewayBugs, limitedBugs, verificationBugs) {
+	for _, bug := range slices.Concat(bugs, furtherBugs, moreBugs, takeoverBugs, gatewayBugs, limitedBugs, verificationBugs, apiBugs) {
 		if !chosen.MatchString(bug.name) {
 			continue
 		}

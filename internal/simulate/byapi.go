@@ -13,8 +13,8 @@ import (
 	"bursar/internal/payout"
 )
 
-// checkOffice has an admin and a server of the marketplace read by API what the ledger has, and record and decide by it.
-func (m *market) checkOffice() {
+// checkByAPI has an admin and a server of the marketplace read by API what the ledger has, and record and decide by it.
+func (m *market) checkByAPI() {
 	on, s := m.anyInstance(), m.payable()
 	if on == nil || s == nil {
 		return
@@ -23,7 +23,7 @@ func (m *market) checkOffice() {
 	if !m.assert(answersAreKnown, err == nil, s.id, "open the API: %v", err) {
 		return
 	}
-	office, err := f.openOffice(on)
+	admins, err := f.openAdmin(on)
 	shop, err2 := f.openShop(on, "till at "+m.now.String(), nil)
 	if !m.assert(answersAreKnown, err == nil && err2 == nil, s.id, "open the API: %v, %v", err, err2) {
 		return
@@ -31,14 +31,14 @@ func (m *market) checkOffice() {
 	shop.checkSellers(on)
 	for _, s := range m.sellers[:min(3, len(m.sellers))] {
 		shop.checkSales(s)
-		office.checkUser(s)
+		admins.checkUser(s)
 	}
 	shop.checkBalance("/api/marketplace/sellers/"+s.id+"/balance", s)
 	shop.checkHistory("/api/marketplace/sellers/"+s.id+"/payouts", s, "")
-	office.checkAllPayouts()
-	office.checkPayouts()
+	admins.checkAllPayouts()
+	admins.checkPayouts()
 	for _, part := range []func(){
-		func() { shop.checkSelling(on, s) }, func() { office.checkAdjusting(on, s) }, func() { office.checkFreezing(on, s) }, office.checkDecisions,
+		func() { shop.checkSelling(on, s) }, func() { admins.checkAdjusting(on, s) }, func() { admins.checkFreezing(on, s) }, admins.checkDecisions,
 	} {
 		if m.violation == nil {
 			part()
@@ -182,7 +182,8 @@ func (f front) checkAllPayouts() {
 
 // checkPayouts reads one payout in each state.
 func (f front) checkPayouts() {
-	m, read := f.m, map[payout.State]bool{}
+	m := f.m
+	read := make(map[payout.State]bool)
 	for _, s := range m.sellers {
 		for _, id := range m.model.historyOf(s.id, "") {
 			w := m.model.payouts[id]

@@ -1,0 +1,95 @@
+package simulate_test
+
+// apiBugs were planted in the API, in accounts and in mails, when the simulator began to play them.
+var apiBugs = []planted{
+	{"a mail that is not taken is tried again after the same wait", []edit{
+		{inMail, "retry.Backoff(m.Tries, firstWait, longestWait)", "retry.Backoff(1, firstWait, longestWait)"},
+	}},
+	{"a mail that was rejected is tried again", []edit{
+		{inMail, "case errors.As(err, &rejected):", "case errors.As(err, &rejected) && rejected.Reason == \"\":"},
+	}},
+	{"a mail that has ended keeps its text", []edit{
+		{inStore, "UPDATE mails SET state = $2, content = '', last_error = $3", "UPDATE mails SET state = $2, last_error = $3"},
+	}},
+	{"a mail is not leased", []edit{
+		{inMail, "tx.LeaseDueMails(ctx, now, now.Add(lease), limit)", "tx.LeaseDueMails(ctx, now, now.Add(0*lease), limit)"},
+	}},
+	{"a mail is never too old", []edit{
+		{inMail, "case !s.o.Now().Before(m.GiveUpAt):", "case m.GiveUpAt.IsZero():"},
+	}},
+	{"the newest mail is sent first", []edit{
+		{inStore, "SELECT id FROM mails WHERE due_at <= $1 ORDER BY due_at LIMIT", "SELECT id FROM mails WHERE due_at <= $1 ORDER BY due_at DESC LIMIT"},
+	}},
+	{"what became of mails is forgotten after three days", []edit{
+		{inMail, "endedKept  = 30 * 24 * time.Hour", "endedKept  = 3 * 24 * time.Hour"},
+	}},
+	{"a sweep takes mails that wait", []edit{
+		{inStore, "(SELECT id FROM mails WHERE ended_at < $1 ORDER BY ended_at LIMIT", "(SELECT id FROM mails WHERE created_at < $1 ORDER BY created_at LIMIT"},
+	}},
+	{"a link is mailed when it is over", []edit{
+		{inMail, "KindResetPassword:      {decode[ResetPassword], ResetLife", "KindResetPassword:      {decode[ResetPassword], VerificationLife"},
+	}},
+	{"anybody has fifty links mailed in an hour", []edit{
+		{inMail, `"address", to) + ":hour", 5, time.Hour}`, `"address", to) + ":hour", 50, time.Hour}`},
+	}},
+	{"a mail that is sent again is another one", []edit{
+		{inMessage, `"<" + id + "@" + domain + ">"`, `"<" + id + fmt.Sprint(time.Now().UnixNano()) + "@" + domain + ">"`},
+	}},
+	{"a service key's scopes are not looked at", []edit{
+		{inAuth, "if k.Scopes.Has(scope) {", "if k.Scopes != \"\" {"},
+	}},
+	{"a service key does not expire", []edit{
+		{inAuth, "return !k.ExpiresAt.IsZero() && !now.Before(k.ExpiresAt)", "return !k.ExpiresAt.IsZero() && now.Before(k.CreatedAt)"},
+	}},
+	{"sellers list all users", []edit{
+		{inAPI, `{"GET", "/api/admin/users", handle(a, a.admin, a.users)},`, `{"GET", "/api/admin/users", handle(a, a.payoutRole, a.users)},`},
+	}},
+	{"sellers export the decisions", []edit{
+		{inAPI, "func (a *api) exportDecisions(w http.ResponseWriter, r *http.Request) {\n\twho, err := a.admin(r)", "func (a *api) exportDecisions(w http.ResponseWriter, r *http.Request) {\n\twho, err := a.payoutRole(r)"},
+	}},
+	{"balances are read with the scope of sellers", []edit{
+		{inAPI, "handle(a, a.marketplace(auth.ScopeBalancesRead), a.sellerBalance)", "handle(a, a.marketplace(auth.ScopeSellersRead), a.sellerBalance)"},
+	}},
+	{"the pages of sellers leave one out", []edit{
+		{inAPI, "page.Next = list[req.limit-1].ID\n\t}\n\tfor _, u := range list", "page.Next = list[req.limit-1].ID\n\t\tlist = list[:req.limit-1]\n\t}\n\tfor _, u := range list"},
+	}},
+	{"the marketplace is shown what is left as refunded", []edit{
+		{inAPI, "RefundedAmount: a.amount(s.Refunded),", "RefundedAmount: a.amount(s.Left()),"},
+	}},
+	{"the outcomes of a batch are of other sales", []edit{
+		{inAPI, "for n, i := range places {\n\t\tproblems[i] = refused[n]", "for n := range places {\n\t\tproblems[n] = refused[n]"},
+	}},
+	{"admins see what was withdrawn as earned", []edit{
+		{inAPI, "Earned: a.amount(b.Earned), Withdrawn: a.amount(b.Withdrawn),\n\t\tFrozen:", "Earned: a.amount(b.Withdrawn), Withdrawn: a.amount(b.Withdrawn),\n\t\tFrozen:"},
+	}},
+	{"a balance is adjusted up alone", []edit{
+		{inAPI, `req.Amount = in.signedAmount("amount")`, `req.Amount = max(in.signedAmount("amount"), 1)`},
+	}},
+	{"a mailed code may be guessed for ever", []edit{
+		{inAuth, "if !found || t.Tries >= maxCodeTries {", "if !found || t.Tries >= 1000*maxCodeTries {"},
+	}},
+	{"a recovery code is good twice", []edit{
+		{inAuth, "strings.Join(slices.Delete(left, i, i+1), \" \")", "strings.Join(slices.Delete(left, i, i), \" \")"},
+	}},
+	{"a changed password leaves the other sessions", []edit{
+		{inAuth, "if err := s.endSessions(ctx, tx, p.UserID, p.Session, endedByPassword); err != nil {", "if err := error(nil); err != nil {"},
+	}},
+	{"a refresh token that comes back late is only refused", []edit{
+		{inAuth, "return owner, replayed, tx.EndSession(ctx, session, endedByReplay, now)", "return owner, replayed, nil"},
+	}},
+	{"two hundred guesses at a password are free", []edit{
+		{inAuth, "here:    rate{20, 90 * time.Second},", "here:    rate{200, 90 * time.Second},"},
+	}},
+	{"a code of an app is good twice", []edit{
+		{inAuth, "if at > f.Counter && subtle", "if at >= f.Counter && subtle"},
+	}},
+	{"a second step may wait for an hour", []edit{
+		{inAuth, "!s.o.Now().Before(c.At.Add(ChallengeLife)) {\n\t\treturn c, ErrChallenge", "!s.o.Now().Before(c.At.Add(12*ChallengeLife)) {\n\t\treturn c, ErrChallenge"},
+	}},
+	{"a proof is good for an hour", []edit{
+		{inAuth, "until = s.o.Now().Add(ProofLife)", "until = s.o.Now().Add(12 * ProofLife)"},
+	}},
+	{"a sign-out ends nothing", []edit{
+		{inAuth, "return tx.EndSession(ctx, p.Session, endedByLogout, s.o.Now())", "return nil"},
+	}},
+}
