@@ -323,3 +323,22 @@ func TestTamperedSale_DeletedAndRecordedAgain(t *testing.T) {
 	}
 	s.wantBalances(5000, 0)
 }
+
+// TestTamperedSale_DisallowedValue gives a sale an amount that its table does not allow, with the checks of SQLite turned off. The audit names the
+// sale all the same, and the repair rebuilds it.
+func TestTamperedSale_DisallowedValue(t *testing.T) {
+	s := openTamperedShop(t, `UPDATE sales SET due_at = due_at`)
+	if s.place.Path == "" {
+		t.Skip("PostgreSQL checks every row")
+	}
+	s.place.ByHand(t, `PRAGMA ignore_check_constraints = ON; UPDATE sales SET amount = -5000 WHERE id = 'order-1'`)
+	s.wantViolated("file-is-sound", "sales-match-journal", "earnings-match-sales", "totals-match-adjustments")
+	if _, err := s.sales.ReleaseDue(t.Context()); !errors.Is(err, ledger.ErrTampered) {
+		t.Errorf("released: %v", err)
+	}
+	done, err := s.db.Repair(t.Context(), storetest.Keys(t), "asha", s.now, true)
+	if err != nil || len(done) != 1 || done[0].Subject != "sale:order-1" || done[0].Impossible != "" {
+		t.Errorf("repaired was %+v, %v", done, err)
+	}
+	s.wantViolated()
+}

@@ -198,7 +198,7 @@ func (db *DB) Audit(ctx context.Context, keys AuditKeys) (ledger.Report, error) 
 	}
 	defer end()
 	r := ledger.Report{MACsChecked: keys != nil}
-	if sound := a.sound(db.dialect.unsound); len(sound.Violations) > 0 { // nothing that is read counts for much
+	if sound, isDamaged := a.sound(db.dialect.unsound); isDamaged { // nothing that is read counts for much
 		return ledger.Report{Findings: []ledger.Finding{sound}}, a.err
 	} else if db.dialect.unsound != "" {
 		r.Findings = append(r.Findings, sound)
@@ -326,18 +326,23 @@ func (a *auditor) do(statement string) {
 	}
 }
 
-// sound looks at the file before anything that is in it, if there is a way to.
-func (a *auditor) sound(query string) ledger.Finding {
-	f := ledger.Finding{Name: "file-is-sound", Promise: "The database's file is whole, and its indexes agree with its tables."}
+// sound looks at the file before anything that is in it, if there is a way to. It reports whether what is read in a damaged file counts for
+// little. A value that its column may not hold is read like any other.
+func (a *auditor) sound(query string) (f ledger.Finding, isDamaged bool) {
+	f = ledger.Finding{Name: "file-is-sound", Promise: "The database's file is whole, its indexes agree with its tables, and each column holds what it may."}
 	if query == "" {
-		return f
+		return f, false
 	}
 	a.each(query, func(r *row) {
 		var problem string
 		r.Scan(&problem)
-		note(&f, ledger.Violation{Problem: problem}, strings.ToUpper(howToMend[:1])+howToMend[1:])
+		next := runRepair + ". If it is still there then, no journal has the value: put it back by hand, or from a backup"
+		if !isDisallowed(problem) {
+			isDamaged, next = true, strings.ToUpper(howToMend[:1])+howToMend[1:]
+		}
+		note(&f, ledger.Violation{Problem: problem}, next)
 	})
-	return f
+	return f, isDamaged
 }
 
 // schema looks for what makes rows other than Bursar writes them.

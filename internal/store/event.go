@@ -3,8 +3,10 @@ package store
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -51,6 +53,11 @@ func (tx *Tx) queueEvents(ctx context.Context, events []event.Queued) error {
 	return err
 }
 
+// maxEventNumber is more than there will ever be. Behind it numbers would turn negative.
+const maxEventNumber = math.MaxInt64 / 2
+
+var errEventNumber = errors.New("the number of the feed's last event was changed outside Bursar, so no event gets one; run \"bursar repair\"")
+
 const selectLastEvent = `SELECT last FROM event_feed WHERE id = 1`
 
 // NumberEvents numbers up to limit events that are queued, oldest first, and returns them. Those of one journal keep their
@@ -84,8 +91,10 @@ func (db *DB) NumberEvents(ctx context.Context, limit int, now time.Time, newID 
 
 func (tx *Tx) numberEvents(ctx context.Context, limit int, now time.Time, newID func(prefix string) string) ([]event.Event, error) {
 	var last int64
-	if _, err := tx.one(ctx, selectLastEvent+tx.dialect.forUpdate("event_feed"), nil, &last); err != nil {
+	if counted, err := tx.one(ctx, selectLastEvent+tx.dialect.forUpdate("event_feed"), nil, &last); err != nil {
 		return nil, err
+	} else if !counted || last < 0 || last > maxEventNumber {
+		return nil, errEventNumber
 	}
 	type queued struct {
 		event.Queued

@@ -55,6 +55,9 @@ var postgresDialect = dialect{
 	begin: []string{
 		"BEGIN", "SET LOCAL lock_timeout = '60s'", "SELECT pg_advisory_xact_lock(" + migrationLock + ")",
 		"SET LOCAL lock_timeout = '3s'",
+		// Where the migrations were applied before, or else where the search path begins: a schema that was put before Bursar's gets no tables.
+		`SELECT pg_catalog.set_config('search_path', pg_catalog.concat_ws(', ', pg_catalog.quote_ident(n.nspname), pg_catalog.current_setting('search_path')), true)
+			FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = pg_catalog.to_regclass('schema_migrations')`,
 	},
 	// Not FOR UPDATE: that would wait for a transaction that inserts a row that refers to this one, and no key ever changes.
 	forUpdate:  func(table string) string { return " FOR NO KEY UPDATE OF " + table },

@@ -76,6 +76,45 @@ func TestCheckSchemaPostgres_SearchPath(t *testing.T) {
 	}
 }
 
+// A schema that was put before Bursar's in the search path, such as one called like the role, gets no tables: Bursar would seem to be empty.
+func TestOpenPostgres_EarlierSchema_GetsNoTables(t *testing.T) {
+	url := pgtest.New(t)
+	open := func() *store.DB {
+		db, err := store.OpenPostgres(t.Context(), url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = db.Close() })
+		return db
+	}
+	if _, err := open().Pin(t.Context(), "currency", "INR"); err != nil {
+		t.Fatal(err)
+	}
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	var role string
+	if err := conn.QueryRow(t.Context(), `SELECT current_user`).Scan(&role); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Exec(t.Context(), `CREATE SCHEMA `+pgx.Identifier{role}.Sanitize()); err != nil {
+		t.Fatal(err)
+	}
+	db := open()
+	if err := db.CheckSchema(t.Context()); err != nil {
+		t.Error(err)
+	}
+	var tables int
+	if err := conn.QueryRow(t.Context(), `SELECT COUNT(*) FROM pg_tables WHERE schemaname = current_user`).Scan(&tables); err != nil || tables > 0 {
+		t.Errorf("the schema of the role has %d tables, %v; want none", tables, err)
+	}
+	if pinned, err := db.Pin(t.Context(), "currency", "USD"); err != nil || pinned != "INR" {
+		t.Errorf("the currency is %s, %v; want what was pinned before", pinned, err)
+	}
+}
+
 // What an operator may add stands in nobody's way: tables, indexes, functions of other names, a schema of Bursar's own. Nor do few connections.
 func TestCheckSchemaPostgres_Additions_AreLetBe(t *testing.T) {
 	for name, a := range map[string]struct{ statements, address string }{

@@ -60,15 +60,24 @@ func (db *DB) checkSound(ctx context.Context) error {
 	if db.dialect.unsound == "" {
 		return nil
 	}
-	var problem string
-	if err := db.queryOne(ctx, db.dialect.unsound+` LIMIT 1`, nil, &problem); err != nil || problem == "" {
+	var problems []string
+	if err := db.query(ctx, db.dialect.unsound, collect(&problems, itself)); err != nil {
 		return err
 	}
-	return fmt.Errorf("the database's file is not sound: %s. Nothing was repaired: %s", problem, howToMend)
+	at := slices.IndexFunc(problems, func(problem string) bool { return !isDisallowed(problem) })
+	if at < 0 {
+		return nil
+	}
+	return fmt.Errorf("the database's file is not sound: %s. Nothing was repaired: %s", problems[at], howToMend)
 }
 
 // howToMend says what to do about a file that is not sound.
-const howToMend = "if only an index is wrong, run REINDEX (sqlite3 FILE REINDEX); if not, restore the database from a backup, and check the disk"
+const howToMend = "if only an index is wrong, run REINDEX (sqlite3 FILE REINDEX); if a value is of the wrong kind, put it back by hand; " +
+	"if not, restore the database from a backup, and check the disk"
+
+// isDisallowed reports whether a problem of the file is that a row has a value which its table does not allow. The file is whole then: a
+// statement did that with the checks turned off.
+func isDisallowed(problem string) bool { return strings.HasPrefix(problem, "CHECK constraint failed in ") }
 
 // mismatches finds what is not as the journal says, from one consistent view.
 func (db *DB) mismatches(ctx context.Context, keys AuditKeys) (mismatches, words, error) {
@@ -636,15 +645,43 @@ func (r *repairer) earnings(ctx context.Context) error {
 }
 
 // feed has the numbers of new events go on behind the newest one. Where the row that counts them is gone or behind, no event
-// gets a number. One that is ahead stays: the events that it counts may be gone, and the marketplace may have read them under their numbers.
+// gets a number. One that is ahead stays, unless there can't have been so many events: those that it counts may be gone, and the marketplace may
+// have read them under their numbers.
 func (r *repairer) feed(ctx context.Context) error {
-	var last, newest int64
-	_, err := r.tx.one(ctx, `SELECT COALESCE((SELECT last FROM event_feed WHERE id = 1), -1), COALESCE((SELECT MAX(number) FROM events), 0)`, nil, &last, &newest)
-	if err != nil || last >= newest {
+	var last, newest, most int64
+	_, err := r.tx.one(ctx, `SELECT COALESCE((SELECT last FROM event_feed WHERE id = 1), -1), (SELECT COUNT(*) FROM users) + 2 * (SELECT COUNT(*) FROM entries)`, nil, &last, &most)
+	if err == nil {
+		err = r.eventNumbers(ctx, most)
+	}
+	if err == nil {
+		_, err = r.tx.one(ctx, `SELECT COALESCE(MAX(number), 0) FROM events`, nil, &newest)
+	}
+	if err != nil || newest <= last && last <= most {
 		return err
 	}
 	err = r.write(ctx, write{sql: `DELETE FROM event_feed WHERE id = 1`, rows: anyRows},
 		write{sql: `INSERT INTO event_feed (id, last) VALUES (1, $1)`, args: []any{newest}, rows: 1})
-	r.done = append(r.done, Repair{Subject: "event feed", Change: fmt.Sprintf("new events would get no numbers; they go on behind event %d", newest)})
+	r.done = append(r.done, Repair{Subject: "event feed", Change: fmt.Sprintf("new events would get no numbers, or wrong ones; they go on behind event %d", newest)})
+	return err
+}
+
+// eventNumbers gives the events whose numbers can't be theirs the numbers that are free, the lowest first. An entry and a user are two events
+// and one at most, so no number is above most.
+func (r *repairer) eventNumbers(ctx context.Context, most int64) error {
+	var wrong []int64
+	err := r.tx.each(ctx, `SELECT number FROM events WHERE number < 1 OR number > $1 ORDER BY owner, entry, number`, []any{most}, collect(&wrong, itself))
+	free := int64(0)
+	for _, number := range wrong {
+		if err == nil {
+			_, err = r.tx.one(ctx, `SELECT n FROM (SELECT $1 + 0 AS n UNION ALL SELECT number FROM events WHERE number > $1 AND number <= $2) AS q
+				WHERE NOT EXISTS (SELECT 1 FROM events e WHERE e.number = q.n + 1) ORDER BY n LIMIT 1`, []any{free, most}, &free)
+		}
+		if free++; err == nil {
+			err = r.write(ctx, write{sql: `UPDATE events SET number = $2 WHERE number = $1`, args: []any{number, free}, rows: 1})
+		}
+	}
+	if err == nil && len(wrong) > 0 {
+		r.done = append(r.done, Repair{Subject: "event feed", Change: fmt.Sprintf("%d events have numbers that can't be theirs; they get those that are free, up to %d", len(wrong), free)})
+	}
 	return err
 }

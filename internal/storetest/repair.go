@@ -84,6 +84,10 @@ func testRepair(t *testing.T, b *bench) {
 		{"earnings", `UPDATE earnings SET amount = amount + 1 WHERE seller_id = 'usr_a'`, "usr_a"},
 		{"the feed's last number", `UPDATE event_feed SET last = 1`, "event feed"},
 		{"the feed's last number dropped", `DELETE FROM event_feed`, "event feed"},
+		{"the feed's last number below zero", `UPDATE event_feed SET last = -5`, "event feed"},
+		{"the feed's last number too high", `UPDATE event_feed SET last = 9223372036854775807`, "event feed"},
+		{"the number of an event too high", `UPDATE events SET number = 9223372036854775807 WHERE number = 2`, "event feed"},
+		{"the numbers of events below zero", `UPDATE events SET number = -number WHERE number IN (1, (SELECT MAX(number) FROM events))`, "event feed"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			copied.hands(tt.sql)
