@@ -222,7 +222,7 @@ func TestSubmit_CheckpointWithoutTheJournal_Sent(t *testing.T) {
 	if is := s.stored(t, p.ID); is.State != payout.Submitted || is.IsTampered() {
 		t.Errorf("it is %s, and says %q", is.State, is.Discrepancy)
 	}
-	s.place.ByHand(t, `INSERT INTO checkpoint_journals SELECT owner, 1, number, '', 'of another entry' FROM journals WHERE owner = 'usr_b'`)
+	s.place.ByHand(t, `INSERT INTO checkpoint_journals (seller_id, checkpoint, number, totals, hash) SELECT owner, 1, number, '', 'of another entry' FROM journals WHERE owner = 'usr_b'`)
 	s.wantNotSent(s.request("usr_b", 100_000))
 }
 
@@ -293,7 +293,7 @@ func TestPause_CutOff_NothingSent(t *testing.T) {
 	})
 	t.Run("after a restart", func(t *testing.T) {
 		pauseCutOff(t, func(s *story) {
-			s.place.ByHand(t, `INSERT INTO checkpoint_journals SELECT owner, 1, number, '', hash FROM journals WHERE owner = 'platform'`)
+			s.place.ByHand(t, `INSERT INTO checkpoint_journals (seller_id, checkpoint, number, totals, hash) SELECT owner, 1, number, '', hash FROM journals WHERE owner = 'platform'`)
 			s.close()
 			s.open(t)
 			s.payouts = s.newPayouts(t)

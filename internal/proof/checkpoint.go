@@ -99,8 +99,8 @@ func (c Checkpoint) Follows(before Checkpoint) error {
 // Root adds up the journals of a checkpoint, which come in the order of their sellers' ids.
 type Root struct{ t tree }
 
-// Add adds the next journal.
-func (r *Root) Add(seller string, at ledger.Head) { r.t.add(leafOf(seller, at)) }
+// Add adds the next journal, which may have been left behind.
+func (r *Root) Add(seller string, at ledger.Head, behind bool) { r.t.add(leafOf(seller, at, behind)) }
 
 // Journals is how many were added.
 func (r *Root) Journals() int64 { return r.t.n }
@@ -108,7 +108,12 @@ func (r *Root) Journals() int64 { return r.t.n }
 // String is the root in hexadecimal.
 func (r *Root) String() string { return r.t.root().String() }
 
-// leafOf is a journal as a leaf of the tree: "NUMBER HASH SELLER". The hash stands for the entries.
-func leafOf(seller string, at ledger.Head) sum {
-	return leafSum(strconv.FormatInt(at.Number, 10) + " " + string(at.Hash) + " " + seller)
+// leafOf is a journal as a leaf of the tree: "NUMBER HASH SELLER". The hash stands for the entries. Before that, "behind " says that it did not
+// end there: no statement proves what was left out.
+func leafOf(seller string, at ledger.Head, behind bool) sum {
+	text := strconv.FormatInt(at.Number, 10) + " " + string(at.Hash) + " " + seller
+	if behind {
+		text = "behind " + text
+	}
+	return leafSum(text)
 }

@@ -49,7 +49,7 @@ type Trust struct {
 // Make makes a checkpoint now. It holds every journal as it is at some moment of the making, and blocks no writes. It
 // signs only what continues the last checkpoint: that one must be signed by a key of this installation (or be
 // trusted), and have been made of the journals that are kept with it. A journal that does not lead on from there is
-// left where the last checkpoint has it.
+// left where the last checkpoint has it, and this one says so.
 func (s *Service) Make(ctx context.Context, trust Trust) (Checkpoint, error) {
 	end, err := s.begin(ctx)
 	if err != nil {
@@ -167,25 +167,26 @@ func (m *maker) page(ctx context.Context, journalStates []JournalState) error {
 	var moved []Checkpointed
 	for _, b := range journalStates {
 		if b.isCheckpointed() {
-			m.before.Add(b.Seller, b.Checkpointed)
+			m.before.Add(b.Seller, b.Checkpointed, b.Behind)
 		}
 		at, err := m.follow(ctx, b)
+		behind := errors.Is(err, ErrBroken)
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case errors.Is(err, ErrBroken):
+		case behind:
 			m.s.o.Logger.ErrorContext(ctx, `journal does not continue its last checkpoint`,
 				slog.String("seller", b.Seller), slog.Any("error", err))
 			at = b.Checkpointed
-			moved = append(moved, Checkpointed{b.Seller, at}) // overwrites what an unfinished checkpoint may have left
+			moved = append(moved, Checkpointed{b.Seller, at, at.Hash != ""}) // overwrites what an unfinished checkpoint may have left
 		case err != nil:
 			return err
 		}
-		if !isAt(at, b.Checkpointed) {
-			moved = append(moved, Checkpointed{b.Seller, at})
+		if !behind && (!isAt(at, b.Checkpointed) || b.Behind) {
+			moved = append(moved, Checkpointed{Seller: b.Seller, Head: at})
 		}
 		if at.Hash != "" {
-			m.tiles.add(b.Seller, leafOf(b.Seller, at))
+			m.tiles.add(b.Seller, leafOf(b.Seller, at, behind))
 		}
 	}
 	now := m.s.o.Now()

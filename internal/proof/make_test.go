@@ -103,7 +103,7 @@ func TestMake_LeavesABrokenJournal(t *testing.T) {
 			for _, e := range j.entries {
 				_ = forged.post(macKey("an attacker's"), e.Posting)
 			}
-			*j = journal{entries: forged.journals["usr_a"].entries, now: forged.journals["usr_a"].now, checkpointed: j.checkpointed}
+			*j = journal{entries: forged.journals["usr_a"].entries, now: forged.journals["usr_a"].now, checkpointed: j.checkpointed, behind: j.behind}
 		}, "was not written by the service"},
 		{"another seller's entry", func(o *fixture, j *journal, _ journal) {
 			j.entries[5] = o.store.journals["usr_b"].entries[5]
@@ -132,6 +132,9 @@ func TestMake_LeavesABrokenJournal(t *testing.T) {
 			}
 			if log := o.log.String(); !strings.Contains(log, "level=ERROR") || !strings.Contains(log, "seller=usr_a") || !strings.Contains(log, tt.want) {
 				t.Errorf("the log says %s\nwant %q", log, tt.want)
+			}
+			if _, err := o.service.Statement(o.Context(), "usr_a", time.Time{}, o.now.Add(time.Hour)); !errors.Is(err, ledger.ErrTampered) {
+				t.Errorf("a statement of a journal that was left behind: %v", err)
 			}
 			o.log.Reset()
 			if o.make(); !strings.Contains(o.log.String(), "seller=usr_a") || o.checkpointedAt("usr_a") != kept {

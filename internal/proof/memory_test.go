@@ -34,6 +34,7 @@ type journal struct {
 	entries      []ledger.Entry
 	now          ledger.Head
 	checkpointed map[int64]ledger.Head
+	behind       map[int64]bool
 }
 
 // memory keeps journals and checkpoints in maps, so that a test can change any of it as an attacker would. Both engines
@@ -61,7 +62,7 @@ func (m *memory) fails() error {
 }
 
 func (m *memory) open(seller string) {
-	m.journals[seller] = &journal{now: ledger.NewHead(seller), checkpointed: map[int64]ledger.Head{}}
+	m.journals[seller] = &journal{now: ledger.NewHead(seller), checkpointed: map[int64]ledger.Head{}, behind: map[int64]bool{}}
 }
 
 func (m *memory) post(keys ledger.Keys, p ledger.Posting) error {
@@ -133,7 +134,7 @@ func (m *memory) journalState(checkpoint int64, seller string) proof.JournalStat
 	b := proof.JournalState{Seller: seller, Now: j.now}
 	for _, number := range slices.Sorted(maps.Keys(j.checkpointed)) {
 		if number <= checkpoint {
-			b.Checkpointed = j.checkpointed[number]
+			b.Checkpointed, b.Behind = j.checkpointed[number], j.behind[number]
 		}
 	}
 	return b
@@ -218,7 +219,7 @@ func (m *memory) SaveJournals(_ context.Context, holder string, until time.Time,
 	m.until = until
 	for _, b := range journalStates {
 		b.Head.MAC = "" // a checkpoint needs none
-		m.journals[b.Seller].checkpointed[number] = b.Head
+		m.journals[b.Seller].checkpointed[number], m.journals[b.Seller].behind[number] = b.Head, b.Behind
 	}
 	return nil
 }

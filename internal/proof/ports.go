@@ -56,6 +56,8 @@ type JournalState struct {
 	Now ledger.Head
 	// Checkpointed is where a checkpoint has the journal: number, hash and totals. Its hash is empty where none has it.
 	Checkpointed ledger.Head
+	// Behind says that the checkpoint left the journal there, because what came later did not lead on from it.
+	Behind bool
 }
 
 func (b JournalState) isCheckpointed() bool { return b.Checkpointed.Hash != "" }
@@ -64,6 +66,7 @@ func (b JournalState) isCheckpointed() bool { return b.Checkpointed.Hash != "" }
 type Checkpointed struct {
 	Seller string
 	Head   ledger.Head
+	Behind bool
 }
 
 // Signer has the service's keys.

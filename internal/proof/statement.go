@@ -248,12 +248,20 @@ func (s *Service) checkpointed(ctx context.Context, seller string) (Checkpoint, 
 		if err != nil {
 			return Checkpoint{}, Key{}, ledger.Head{}, err
 		}
-		if journalState.isCheckpointed() && journalState.Checkpointed.Number >= journalState.Now.Number {
+		if journalState.isCheckpointed() && !journalState.Behind && journalState.Checkpointed.Number >= journalState.Now.Number {
 			return c, key, journalState.Checkpointed, nil
+		}
+		if journalState.Behind && left < timeout { // in the newest checkpoint that can be made now, too
+			return Checkpoint{}, Key{}, ledger.Head{}, ledger.ErrTampered.Because(
+				fmt.Errorf("checkpoint %d left the journal of %s behind at entry %d", c.Number, seller, journalState.Checkpointed.Number))
 		}
 		rest, err := s.freshen(ctx)
 		left -= max(rest, pollEvery)
-		if err == nil && left <= 0 && !journalState.isCheckpointed() {
+		switch {
+		case err != nil:
+		case journalState.Behind:
+			continue
+		case left <= 0 && !journalState.isCheckpointed():
 			err = errNotCheckpointed
 		}
 		if err != nil || left <= 0 {

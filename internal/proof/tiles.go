@@ -110,7 +110,7 @@ func (s *Service) checkpointedJournals(ctx context.Context, checkpoint int64, af
 			return err
 		}
 		for _, b := range journalStates {
-			if b.isCheckpointed() && !yield(b.Seller, leafOf(b.Seller, b.Checkpointed)) {
+			if b.isCheckpointed() && !yield(b.Seller, leafOf(b.Seller, b.Checkpointed, b.Behind)) {
 				return nil
 			}
 		}

@@ -156,7 +156,7 @@ func (v *Verified) included(d *document) {
 			return
 		}
 	}
-	root, err := rootFrom(leafOf(d.Seller, v.Journal), s.Index, s.Checkpoint.Journals, path)
+	root, err := rootFrom(leafOf(d.Seller, v.Journal, false), s.Index, s.Checkpoint.Journals, path)
 	if err != nil || root.String() != s.Checkpoint.Root {
 		v.problem("The checkpoint holds no such journal of %s: the seller's id, or the path from the journal to the checkpoint, was changed.", d.Seller)
 	}

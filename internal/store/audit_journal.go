@@ -377,13 +377,14 @@ func (a *auditor) checkpoints() []ledger.Finding {
 		note(&chain, ledger.Violation{Subject: "key " + kid, Problem: "it is published, and signed no checkpoint"}, restoreCheckpoints)
 	})
 	var root proof.Root
-	a.all(`SELECT seller_id, number, hash FROM checkpoint_journals s
+	a.all(`SELECT seller_id, number, hash, behind FROM checkpoint_journals s
 		WHERE checkpoint = (SELECT MAX(checkpoint) FROM checkpoint_journals WHERE seller_id = s.seller_id
 			AND checkpoint <= (SELECT MAX(number) FROM checkpoints)) AND hash <> '' ORDER BY seller_id`, func(r *row) {
 		var seller string
 		var c ledger.Head
-		r.Scan(&seller, &c.Number, &c.Hash)
-		root.Add(seller, c)
+		var behind bool
+		r.Scan(&seller, &c.Number, &c.Hash, flagged{&behind})
+		root.Add(seller, c, behind)
 	})
 	if last.Number > 0 && (root.String() != last.Root || root.Journals() != last.Journals) {
 		a.checkpointsChanged = true

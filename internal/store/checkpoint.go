@@ -53,13 +53,13 @@ func (db *DB) CheckpointKeys(ctx context.Context) ([]proof.Key, error) {
 
 // journalsAsOf is the journals, each beside what a checkpoint, whose number is $1, has of it.
 var journalsAsOf = `SELECT ` + headFields.names("b.") + `,
-	COALESCE(s.number, 0), COALESCE(s.totals, ''), COALESCE(s.hash, '') FROM journals b
+	COALESCE(s.number, 0), COALESCE(s.totals, ''), COALESCE(s.hash, ''), COALESCE(s.behind, 0) FROM journals b
 	LEFT JOIN checkpoint_journals s ON s.seller_id = b.owner AND s.checkpoint = (SELECT MAX(checkpoint) FROM checkpoint_journals
 		WHERE seller_id = b.owner AND checkpoint <= $1)`
 
 func scanJournalState(r *row) (b proof.JournalState) {
 	var totals string
-	r.Scan(headFields.dest(&b.Now, &b.Checkpointed.Number, &totals, &b.Checkpointed.Hash)...)
+	r.Scan(headFields.dest(&b.Now, &b.Checkpointed.Number, &totals, &b.Checkpointed.Hash, flagged{&b.Behind})...)
 	b.Seller, b.Checkpointed.Owner = b.Now.Owner, b.Now.Owner
 	if totals != "" { // what can't be read is no totals of the journal's, which is reported when it is followed
 		b.Checkpointed.Balance, _ = ledger.ParseBalance(totals)
@@ -143,10 +143,10 @@ func (db *DB) SaveJournals(ctx context.Context, holder string, until time.Time, 
 			return proof.ErrLeaseLost
 		}
 		for _, b := range journals {
-			_, err := tx.exec(ctx, `INSERT INTO checkpoint_journals (seller_id, checkpoint, number, totals, hash)
-				VALUES ($1, $2, $3, $4, $5) ON CONFLICT (seller_id, checkpoint) DO UPDATE SET number = excluded.number,
-				totals = excluded.totals, hash = excluded.hash`,
-				b.Seller, number, b.Head.Number, b.Head.Text(), string(b.Head.Hash))
+			_, err := tx.exec(ctx, `INSERT INTO checkpoint_journals (seller_id, checkpoint, number, totals, hash, behind)
+				VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (seller_id, checkpoint) DO UPDATE SET number = excluded.number,
+				totals = excluded.totals, hash = excluded.hash, behind = excluded.behind`,
+				b.Seller, number, b.Head.Number, b.Head.Text(), string(b.Head.Hash), flag(b.Behind))
 			if err != nil {
 				return err
 			}

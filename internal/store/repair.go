@@ -77,7 +77,9 @@ const howToMend = "if only an index is wrong, run REINDEX (sqlite3 FILE REINDEX)
 
 // isDisallowed reports whether a problem of the file is that a row has a value which its table does not allow. The file is whole then: a
 // statement did that with the checks turned off.
-func isDisallowed(problem string) bool { return strings.HasPrefix(problem, "CHECK constraint failed in ") }
+func isDisallowed(problem string) bool {
+	return strings.HasPrefix(problem, "CHECK constraint failed in ")
+}
 
 // mismatches finds what is not as the journal says, from one consistent view.
 func (db *DB) mismatches(ctx context.Context, keys AuditKeys) (mismatches, words, error) {

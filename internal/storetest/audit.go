@@ -166,6 +166,7 @@ func testAuditFinds(t *testing.T, b *bench) {
 		{`INSERT INTO differences (id, kind, gateway, subject, payout_id, detail, at, at_gateway, in_ledger, first_seen, last_seen, resolved_at)
 			VALUES ('dif_1', 'k', 'sandbox', 's', '', '', 0, 0, 0, 0, 0, 1)`, []string{"decisions-are-on-record"}},
 		{`UPDATE checkpoint_journals SET number = 0 WHERE seller_id = 'usr_a'`, []string{"journals-are-whole: and that was changed. Restore the checkpoints", "journals-match-checkpoint"}},
+		{`UPDATE checkpoint_journals SET behind = 1 WHERE seller_id = 'usr_a' AND checkpoint = (SELECT MAX(checkpoint) FROM checkpoint_journals WHERE seller_id = 'usr_a')`, []string{"journals-match-checkpoint"}},
 		{`UPDATE journals SET earned = earned + 1 WHERE owner = 'usr_a'`, []string{"totals-match-adjustments: the seller earned", "journals-are-whole"}},
 		{`UPDATE entries SET available = available + 1, sales = sales - 1 WHERE type = 'balance.adjusted'`, []string{"adjustments-are-made-once", "journals-are-whole"}},
 		{`UPDATE checkpoints SET root = previous`, []string{"checkpoints-are-signed", "journals-match-checkpoint"}},

@@ -108,7 +108,7 @@ var hands = map[string]struct {
 	}, "id", "url", "types", "description", "reason", "secret", "old_secrets", "old_until", "created_at", "mac")},
 	"checkpoints": {"number = 1", "checkpoints-are-signed", all("checkpoints-are-signed", map[string]tamperedCell{"number": {"checkpoints-are-signed", "number + 1000"}},
 		"at", "currency", "journals", "root", "previous", "kid", "signature")},
-	"checkpoint_journals": {"seller_id = 'usr_a' AND checkpoint = 1", speedsUp, all(inJournal, map[string]tamperedCell{"checkpoint": {onlyIdentifies, "checkpoint + 1000"}},
+	"checkpoint_journals": {"seller_id = 'usr_a' AND checkpoint = 1", speedsUp, all(inJournal, map[string]tamperedCell{"checkpoint": {onlyIdentifies, "checkpoint + 1000"}, "behind": {shownOnly, ""}}, // a later checkpoint has the journal too
 		"seller_id", "number", "totals", "hash")},
 	"checkpoint_keys": {"1 = 1", "checkpoints-are-signed", all("checkpoints-are-signed", nil, "kid", "public_key")},
 }
@@ -374,7 +374,7 @@ func (f forged) root() {
 	var root proof.Root
 	for _, b := range journals {
 		if b.Checkpointed.Hash != "" {
-			root.Add(b.Seller, b.Checkpointed)
+			root.Add(b.Seller, b.Checkpointed, b.Behind)
 		}
 	}
 	f.hands(fmt.Sprintf(`UPDATE checkpoints SET root = '%s', journals = %d WHERE number = %d`, root.String(), root.Journals(), last.Number))

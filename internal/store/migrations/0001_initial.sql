@@ -444,7 +444,7 @@ CREATE TABLE checkpoint_keys (
   public_key TEXT NOT NULL
 ) /* clustered */;
 
--- Where a journal stood at the first checkpoint that found it there. Those of the checkpoint that is being
+-- Where a journal stood at the first checkpoint that found it there, or that left it behind there. Those of the checkpoint that is being
 -- made are written ahead of it.
 CREATE TABLE checkpoint_journals (
   seller_id  TEXT NOT NULL,
@@ -452,6 +452,7 @@ CREATE TABLE checkpoint_journals (
   number     BIGINT NOT NULL, -- of the last entry that it holds
   totals     TEXT NOT NULL, -- after that entry
   hash       TEXT NOT NULL,
+  behind     BIGINT NOT NULL DEFAULT 0 CHECK (behind IN (0, 1)), -- the checkpoint left it there: what came later did not lead on
   PRIMARY KEY (seller_id, checkpoint)
 ) /* clustered */;
 
