@@ -1,13 +1,18 @@
 package simulate
 
 import (
+	"encoding/csv"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"time"
 
+	"bursar/internal/auth"
 	"bursar/internal/decision"
+	"bursar/internal/event"
 	"bursar/internal/mail"
 	"bursar/internal/money"
 	"bursar/internal/payout"
@@ -37,8 +42,11 @@ func (m *market) checkByAPI() {
 	shop.checkHistory("/api/marketplace/sellers/"+s.id+"/payouts", s, "")
 	admins.checkAllPayouts()
 	admins.checkPayouts()
+	shop.checkBodies()
+	shop.checkDeliveryLists()
 	for _, part := range []func(){
 		func() { shop.checkSelling(on, s) }, func() { admins.checkAdjusting(on, s) }, func() { admins.checkFreezing(on, s) }, admins.checkDecisions,
+		func() { admins.checkExport(on) }, admins.checkAskMany, func() { m.checkLastAdmin(on) }, admins.checkClaim,
 	} {
 		if m.violation == nil {
 			part()
@@ -325,5 +333,160 @@ func (f front) checkDecisions() {
 	m.assert(decisionsKept, len(got.Decisions) > 1 && len(got.Decisions) <= 50, "", "an admin is shown %d decisions", len(got.Decisions))
 	for i, d := range got.Decisions {
 		m.assert(decisionsKept, i == 0 || !d.At.After(got.Decisions[i-1].At), d.Subject, "decision %d, of %s, is listed after an older one", i, d.At)
+	}
+}
+
+// payoutStatuses are those that a payout has at its events.
+var payoutStatuses = map[event.Type]payout.Status{
+	event.PayoutRequested: payout.StatusProcessing, event.PayoutSubmitted: payout.StatusProcessing, event.PayoutReview: payout.StatusProcessing, event.PayoutCompleted: payout.StatusCompleted,
+	event.PayoutFailed: payout.StatusFailed, event.PayoutReturned: payout.StatusFailed, event.PayoutCancelled: payout.StatusCancelled,
+}
+
+// checkBodies reads the feed to its end. Each event shows its object as it was after its entry, whatever became of it since.
+func (f front) checkBodies() {
+	m, taken := f.m, map[string]int{}
+	for next, more := int64(0), true; more && m.violation == nil; {
+		var page struct {
+			Events []struct {
+				Number int64
+				Type   event.Type
+				Data   struct {
+					ID, SellerID, SaleID string
+					Status               string
+					RefundedAmount       json.Number
+					Entry                int64
+					Tampered             bool
+				}
+			}
+			Next int64
+		}
+		f.read(fmt.Sprintf("/api/events?limit=100&after=%d", next), &page)
+		for _, e := range page.Events {
+			if e.Type == event.SellerRegistered {
+				continue
+			}
+			seller := e.Data.SellerID
+			n, expected := taken[seller], m.model.journal(seller).events
+			taken[seller]++
+			isNext := !e.Data.Tampered && n < len(expected) && expected[n].Type == e.Type && expected[n].Entry == e.Data.Entry
+			m.assert(feedTellsAll, isNext, seller, "event %d is %s, entry %d of %s (tampered: %t), and is number %d of theirs", e.Number, e.Type, e.Data.Entry, seller, e.Data.Tampered, n+1)
+			if status, isPayouts := payoutStatuses[e.Type]; isPayouts {
+				m.assert(feedTellsAll, e.Data.Status == string(status), seller, "event %d is %s, and shows payout %s as %s", e.Number, e.Type, e.Data.ID, e.Data.Status)
+			}
+			if e.Type == event.SaleRecorded {
+				m.assert(feedTellsAll, e.Data.Status == "pending" && isAmount(e.Data.RefundedAmount, 0), seller, "event %d is %s, and shows sale %s as %s, refunded %s", e.Number, e.Type, e.Data.SaleID, e.Data.Status, e.Data.RefundedAmount)
+			}
+		}
+		more, next = page.Next > next, page.Next
+	}
+}
+
+// checkDeliveryLists lists deliveries by every mix of what they are of. Each fits, and no list is empty where one is known.
+func (f front) checkDeliveryLists() {
+	m := f.m
+	type delivery struct{ ID, EventID, EndpointID, Status string }
+	list := func(query string) (all []delivery) {
+		var got struct{ Deliveries []delivery }
+		f.read("/api/webhooks/deliveries?limit=100"+query, &got)
+		return got.Deliveries
+	}
+	for _, known := range list("")[:min(5, len(list("")))] {
+		for mix := range 8 {
+			query := ""
+			for i, by := range []string{"&event=" + known.EventID, "&endpoint=" + known.EndpointID, "&status=" + known.Status} {
+				if mix&(1<<i) != 0 {
+					query += by
+				}
+			}
+			got := list(query)
+			m.assert(readsAgree, len(got) > 0, "", "delivery %+v is in no list by %q", known, query)
+			for _, d := range got {
+				fits := (mix&1 == 0 || d.EventID == known.EventID) && (mix&2 == 0 || d.EndpointID == known.EndpointID) && (mix&4 == 0 || d.Status == known.Status)
+				m.assert(readsAgree, fits, "", "delivery %+v is listed by %q", d, query)
+			}
+		}
+	}
+}
+
+// checkExport exports all decisions, each of which is there once.
+func (f front) checkExport(on *instance) {
+	m := f.m
+	all, err := on.db.Decisions(m.ctx, "", 1_000_000)
+	rows, err2 := csv.NewReader(f.ask(http.MethodGet, "/api/admin/decisions?format=csv", "", "").Body).ReadAll()
+	seen := map[string]bool{}
+	for _, row := range rows {
+		seen[row[0]] = true
+	}
+	m.assert(decisionsKept, err == nil && err2 == nil && len(rows) == len(all)+1 && len(seen) == len(rows), "", "%d decisions are on record (%v), and %d lines are exported, of which %d differ (%v)", len(all), err, len(rows), len(seen), err2)
+}
+
+// checkAskMany asks the gateway about several payouts, of which one is unknown and one is none. The others are asked all the same.
+func (f front) checkAskMany() {
+	m := f.m
+	var known []string
+	for _, s := range m.sellers {
+		for _, id := range m.model.historyOf(s.id, payout.StatusCompleted) {
+			known = append(known, string(id))
+		}
+	}
+	if len(known) < 2 {
+		return
+	}
+	asked := []string{"none", unknownPayout, known[0], known[1]}
+	var got struct {
+		Results []struct {
+			PayoutID string
+			Success  bool
+			Code     string
+		}
+	}
+	text, err := json.Marshal(map[string]any{"payoutIds": asked, "note": m.by().Note})
+	m.assert(answersAreKnown, err == nil, "", "write a body: %v", err)
+	var status int
+	m.spawn(0, admin, func() { status, _ = f.call(http.MethodPost, "/api/admin/inbox/ask", "", string(text), &got) })
+	m.pass(m.now + 10*time.Minute)
+	isRight := status == http.StatusOK && len(got.Results) == len(asked)
+	for i := 0; isRight && i < len(asked); i++ {
+		r := got.Results[i]
+		isRight = r.PayoutID == asked[i] && (i >= 2 || !r.Success && r.Code != "") && (i < 2 || r.Success || r.Code != "")
+	}
+	m.assert(answersAreTrue, m.violation != nil || isRight, "", "the gateway was to be asked about %v, and the answer is %d and %+v", asked, status, got)
+}
+
+// checkLastAdmin wants the only admin to stay one.
+func (m *market) checkLastAdmin(on *instance) {
+	for _, to := range []struct {
+		role      auth.Role
+		suspended bool
+	}{{auth.Seller, false}, {auth.Admin, true}} {
+		err := on.users.SetAccess(m.ctx, decision.By{Operator: "asha", Note: "They have left."}, m.admin, to.role, to.suspended)
+		m.assert(doorsKept, errors.Is(err, auth.ErrLastAdmin), "", "the last admin became %s (suspended: %t), and the answer is %v", to.role, to.suspended, err)
+	}
+}
+
+// checkClaim has the admin take on a task, which others see for an hour.
+func (f front) checkClaim() {
+	m := f.m
+	type task struct {
+		Subject string
+		Claim   *struct{ AdminID string }
+	}
+	var before struct{ Tasks []task }
+	f.read("/api/admin/inbox", &before)
+	if len(before.Tasks) == 0 {
+		return
+	}
+	subject := before.Tasks[0].Subject
+	claim := f.ask(http.MethodPost, "/api/admin/inbox/"+url.PathEscape(subject)+"/claim", "", "").Code
+	for _, at := range []struct {
+		after     time.Duration
+		isClaimed bool
+	}{{59 * time.Minute, true}, {2 * time.Minute, false}} {
+		m.pass(m.now + at.after)
+		var now struct{ Tasks []task }
+		f.read("/api/admin/inbox", &now)
+		i := slices.IndexFunc(now.Tasks, func(t task) bool { return t.Subject == subject })
+		m.assert(readsAgree, m.violation != nil || claim == http.StatusOK && (i < 0 || (now.Tasks[i].Claim != nil) == at.isClaimed), subject,
+			"an admin has claimed %s (%d), and it is to be seen for an hour: %t; the tasks are %+v", subject, claim, at.isClaimed, now.Tasks)
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pquerna/otp/totp"
+
 	"bursar/internal/auth"
 	"bursar/internal/decision"
 	"bursar/internal/ledger"
@@ -168,4 +170,56 @@ func (m *market) checkRevoked(on *instance, admins front) {
 	m.assert(doorsKept, isKeptOut(revoked.status(sellers)), "", "a service key was revoked, and is answered with %d", revoked.status(sellers))
 	m.pass(m.now + time.Hour + time.Second)
 	m.assert(doorsKept, m.violation != nil || isKeptOut(shop.status(sellers)), "", "service key %s was good for an hour, which is over, and is answered with %d", brief.ID, shop.status(sellers))
+}
+
+// checkGuarded gives the admin a second factor. From then on no decision that moves money or access is carried out without a proof of that decision.
+func (m *market) checkGuarded() {
+	on, s := m.anyInstance(), m.verified()
+	if on == nil || s == nil || len(m.model.historyOf(s.id, "")) == 0 {
+		return
+	}
+	f, err := m.openFront(on, s)
+	admins, err2 := f.openAdmin(on)
+	_, key, err3 := on.users.CreateServiceKey(m.ctx, auth.NewServiceKey{Name: "guarded"}, ledger.ActorAdmin+m.admin)
+	endpoints, err4 := on.webhooks.Endpoints(m.ctx)
+	if !m.assert(answersAreKnown, errors.Join(err, err2, err3, err4) == nil, s.id, "open the API: %v", errors.Join(err, err2, err3, err4)) || len(endpoints) == 0 {
+		return
+	}
+	m.pass(m.now + 2*time.Minute) // the codes of before are used up
+	added := admins.tell("POST", "/api/auth/factors", "type", "totp")
+	code, err := totp.GenerateCode(added.Data.Secret, on.now())
+	confirmed := admins.tell("POST", "/api/auth/factors/"+added.Data.ID+"/confirm", "code", code)
+	m.assert(answersAreKnown, err == nil && confirmed.status == http.StatusOK, m.admin, "a second factor of the admin: %v, %+v, %+v", err, added, confirmed)
+	payoutID, account := string(m.model.historyOf(s.id, "")[0]), string(m.model.sellers[s.id].current)
+	for _, guarded := range []struct{ call, body string }{
+		{"POST /api/payouts/" + payoutID + "/cancel", ``},
+		{"POST /api/admin/payouts/" + payoutID + "/match", `{"note":"seen","gatewayId":"pout_1"}`},
+		{"POST /api/admin/payouts/" + payoutID + "/refund", `{"note":"seen","noTransferAtGateway":true}`},
+		{"POST /api/admin/bank-accounts/" + account + "/verification", `{"verified":true,"seen":"verified"}`},
+		{"POST /api/admin/bank-accounts/" + account + "/verification", `{"verified":false,"reason":"Not theirs."}`},
+		{"POST /api/admin/users/" + s.id + "/access", `{"role":"seller","suspended":true,"note":"seen"}`},
+		{"POST /api/admin/sellers/" + s.id + "/lift-hold", `{"note":"seen"}`},
+		{"POST /api/admin/sellers/" + s.id + "/freeze", `{"reason":"seen"}`},
+		{"POST /api/admin/sellers/" + s.id + "/unfreeze", `{"reason":"seen"}`},
+		{"POST /api/admin/payouts/pause", `{"reason":"seen"}`},
+		{"POST /api/admin/payouts/resume", `{"reason":"seen"}`},
+		{"POST /api/admin/sellers/" + s.id + "/adjustments", `{"adjustmentId":"guarded","amount":1,"reason":"A gift.","note":"seen"}`},
+		{"POST /api/admin/keys", `{"name":"mine"}`},
+		{"POST /api/admin/keys/" + key.ID + "/rotate", `{}`},
+		{"POST /api/admin/keys/" + key.ID + "/revoke", ``},
+		{"POST /api/webhooks/endpoints", `{"url":"https://elsewhere.example/hook"}`},
+		{"PATCH /api/webhooks/endpoints/" + endpoints[0].ID, `{"description":"mine"}`},
+		{"POST /api/webhooks/endpoints/" + endpoints[0].ID + "/rotate-secret", ``},
+		{"DELETE /api/webhooks/endpoints/" + endpoints[0].ID, ``},
+	} {
+		method, path, _ := strings.Cut(guarded.call, " ")
+		m.spawn(0, admin, func() {
+			w := admins.ask(method, path, "", guarded.body)
+			m.assert(doorsKept, w.Code == http.StatusUnauthorized && strings.Contains(w.Body.String(), "step_up_required"), s.id, "the admin has a second factor, and without a proof %s is answered with %d: %s", guarded.call, w.Code, w.Body)
+		})
+		m.pass(m.now + time.Second)
+	}
+	m.follow(on, s.id)
+	m.follow(on, m.admin)
+	m.follow(on, decision.Platform)
 }
