@@ -16,6 +16,7 @@ import (
 
 	"bursar/internal/config"
 	"bursar/internal/gateway/sandbox"
+	"bursar/internal/web"
 )
 
 // Instances that share a database share one built-in sandbox, because a payout that one of them sent is
@@ -61,11 +62,37 @@ func placeSandbox(ctx context.Context, cfg config.Config, b *Datastore) (place s
 	if err != nil {
 		return place, err
 	}
-	err = json.Unmarshal([]byte(pinned), &place)
+	if place, err = readPlace(pinned); err != nil {
+		return place, err
+	}
 	if isGiven {
 		place.Address = own.Address
 	}
+	return place, place.check(own)
+}
+
+// readPlace reads a place that an instance pinned.
+func readPlace(pinned string) (place sandboxPlace, err error) {
+	if json.Unmarshal([]byte(pinned), &place) != nil {
+		err = errPlaceChanged
+	}
 	return place, err
+}
+
+var errPlaceChanged = fmt.Errorf("where the built-in sandbox is was changed in the database (the row %q of the table settings); delete that row, and an instance pins another place", pinnedSandbox)
+
+// check fails if no instance pinned the place, by where this one would have it: who can write to the database may not have a port opened to
+// the network, nor a file made anywhere.
+func (p sandboxPlace) check(own sandboxPlace) error {
+	host, _, err := net.SplitHostPort(p.Address)
+	ownHost, _, err2 := net.SplitHostPort(own.Address)
+	if err != nil || err2 != nil || host != ownHost && !web.IsLoopback(host) || filepath.Base(p.File) != filepath.Base(own.File) {
+		return errPlaceChanged
+	}
+	if _, err := os.Stat(filepath.Dir(p.File)); err != nil && p.File != own.File {
+		return errPlaceChanged
+	}
+	return nil
 }
 
 // steadyAddress finds a port that is likely to be free whenever it is taken again: none that a service
@@ -94,7 +121,7 @@ func reachSandbox(ctx context.Context, cfg *config.Config, b *Datastore, logger 
 	}
 	pinned, isPinned, err := b.db.Pinned(ctx, pinnedSandbox)
 	if err == nil && isPinned {
-		err = json.Unmarshal([]byte(pinned), &place)
+		place, err = readPlace(pinned)
 	}
 	if err != nil {
 		return nil, err

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"slices"
 	"time"
 
@@ -43,10 +42,9 @@ func (m *market) checkByAPI() {
 	admins.checkAllPayouts()
 	admins.checkPayouts()
 	shop.checkBodies()
-	shop.checkDeliveryLists()
 	for _, part := range []func(){
 		func() { shop.checkSelling(on, s) }, func() { admins.checkAdjusting(on, s) }, func() { admins.checkFreezing(on, s) }, admins.checkDecisions,
-		func() { admins.checkExport(on) }, admins.checkAskMany, func() { m.checkLastAdmin(on) }, admins.checkClaim,
+		func() { admins.checkExport(on) }, admins.checkAskMany, func() { m.checkLastAdmin(on) },
 	} {
 		if m.violation == nil {
 			part()
@@ -303,6 +301,8 @@ func (f front) checkFreezing(on *instance, s *seller) {
 	if m.model.row(s.id).Available < minimum {
 		return
 	}
+	m.stopping[s.id] = true // no other admin resumes it meanwhile
+	defer delete(m.stopping, s.id)
 	path, body := "/api/admin/sellers/"+s.id, fmt.Sprintf(`{"reason":%q}`, m.by().Note)
 	status := f.asAdmin(s.id, path+"/freeze", body, &struct{}{})
 	again := f.asAdmin(s.id, path+"/freeze", body, &struct{}{})
@@ -337,6 +337,8 @@ func (f front) checkDecisions() {
 }
 
 // payoutStatuses are those that a payout has at its events.
+//
+//exhaustive:ignore
 var payoutStatuses = map[event.Type]payout.Status{
 	event.PayoutRequested: payout.StatusProcessing, event.PayoutSubmitted: payout.StatusProcessing, event.PayoutReview: payout.StatusProcessing, event.PayoutCompleted: payout.StatusCompleted,
 	event.PayoutFailed: payout.StatusFailed, event.PayoutReturned: payout.StatusFailed, event.PayoutCancelled: payout.StatusCancelled,
@@ -378,33 +380,6 @@ func (f front) checkBodies() {
 			}
 		}
 		more, next = page.Next > next, page.Next
-	}
-}
-
-// checkDeliveryLists lists deliveries by every mix of what they are of. Each fits, and no list is empty where one is known.
-func (f front) checkDeliveryLists() {
-	m := f.m
-	type delivery struct{ ID, EventID, EndpointID, Status string }
-	list := func(query string) (all []delivery) {
-		var got struct{ Deliveries []delivery }
-		f.read("/api/webhooks/deliveries?limit=100"+query, &got)
-		return got.Deliveries
-	}
-	for _, known := range list("")[:min(5, len(list("")))] {
-		for mix := range 8 {
-			query := ""
-			for i, by := range []string{"&event=" + known.EventID, "&endpoint=" + known.EndpointID, "&status=" + known.Status} {
-				if mix&(1<<i) != 0 {
-					query += by
-				}
-			}
-			got := list(query)
-			m.assert(readsAgree, len(got) > 0, "", "delivery %+v is in no list by %q", known, query)
-			for _, d := range got {
-				fits := (mix&1 == 0 || d.EventID == known.EventID) && (mix&2 == 0 || d.EndpointID == known.EndpointID) && (mix&4 == 0 || d.Status == known.Status)
-				m.assert(readsAgree, fits, "", "delivery %+v is listed by %q", d, query)
-			}
-		}
 	}
 }
 
@@ -461,32 +436,5 @@ func (m *market) checkLastAdmin(on *instance) {
 	}{{auth.Seller, false}, {auth.Admin, true}} {
 		err := on.users.SetAccess(m.ctx, decision.By{Operator: "asha", Note: "They have left."}, m.admin, to.role, to.suspended)
 		m.assert(doorsKept, errors.Is(err, auth.ErrLastAdmin), "", "the last admin became %s (suspended: %t), and the answer is %v", to.role, to.suspended, err)
-	}
-}
-
-// checkClaim has the admin take on a task, which others see for an hour.
-func (f front) checkClaim() {
-	m := f.m
-	type task struct {
-		Subject string
-		Claim   *struct{ AdminID string }
-	}
-	var before struct{ Tasks []task }
-	f.read("/api/admin/inbox", &before)
-	if len(before.Tasks) == 0 {
-		return
-	}
-	subject := before.Tasks[0].Subject
-	claim := f.ask(http.MethodPost, "/api/admin/inbox/"+url.PathEscape(subject)+"/claim", "", "").Code
-	for _, at := range []struct {
-		after     time.Duration
-		isClaimed bool
-	}{{59 * time.Minute, true}, {2 * time.Minute, false}} {
-		m.pass(m.now + at.after)
-		var now struct{ Tasks []task }
-		f.read("/api/admin/inbox", &now)
-		i := slices.IndexFunc(now.Tasks, func(t task) bool { return t.Subject == subject })
-		m.assert(readsAgree, m.violation != nil || claim == http.StatusOK && (i < 0 || (now.Tasks[i].Claim != nil) == at.isClaimed), subject,
-			"an admin has claimed %s (%d), and it is to be seen for an hour: %t; the tasks are %+v", subject, claim, at.isClaimed, now.Tasks)
 	}
 }

@@ -90,7 +90,7 @@ func eventBody(_ context.Context, e event.Event) ([]byte, error) {
 func (m *market) openReceivers(on *instance) {
 	m.receivers = []*receiver{
 		{url: "https://shop.simulated/bursar", types: []event.Type{event.PayoutCompleted, event.PayoutFailed, event.PayoutReturned}},
-		{url: "https://books.simulated/bursar", types: []event.Type{event.BalanceNegative, event.SellerRegistered}},
+		{url: "https://books.simulated/bursar", types: []event.Type{event.BalanceNegative, event.PayoutFailed, event.SellerRegistered}},
 	}
 	for _, r := range m.receivers {
 		r.took = map[string]bool{}
@@ -374,5 +374,45 @@ func (m *market) checkDelivery(on *instance, r *receiver, d webhook.Delivery) {
 		late := on.now().Sub(d.DueAt)
 		m.assert(deliveriesArrive, r.wasDisabled || late > -longestWait, "", "the delivery of %s to %s is due in %s", d.EventID, r.url, -late)
 		m.assert(deliveriesArrive, r.wasDisabled || late < longestLate, "", "the delivery of %s to %s has been due for %s", d.EventID, r.url, late)
+	}
+}
+
+// checkDeliveryLists lists deliveries by every mix of what they are of. Each fits, and the one that the mix is taken from is among them.
+func (m *market) checkDeliveryLists(on *instance) {
+	list := func(f webhook.Filter) (all []webhook.Delivery) {
+		for f.Limit = 100; ; f.Before = all[len(all)-1].ID {
+			page, err := on.webhooks.Deliveries(m.ctx, f)
+			m.assert(readsAgree, err == nil, "", "list deliveries by %+v: %v", f, err)
+			if all = append(all, page...); len(page) < f.Limit {
+				return all
+			}
+		}
+	}
+	at := map[string]string{}
+	var chosen []webhook.Delivery // of events that went to several endpoints
+	for _, d := range list(webhook.Filter{}) {
+		if other, isKnown := at[d.EventID]; isKnown && other != d.EndpointID && len(chosen) < 5 {
+			chosen = append(chosen, d)
+		}
+		at[d.EventID] = d.EndpointID
+	}
+	for _, of := range chosen {
+		for _, f := range []webhook.Filter{
+			{Event: of.EventID},
+			{Endpoint: of.EndpointID},
+			{Status: of.Status},
+			{Event: of.EventID, Endpoint: of.EndpointID},
+			{Event: of.EventID, Status: of.Status},
+			{Endpoint: of.EndpointID, Status: of.Status},
+			{Event: of.EventID, Endpoint: of.EndpointID, Status: of.Status},
+		} {
+			isAmong := false
+			for _, d := range list(f) {
+				fits := (f.Event == "" || d.EventID == f.Event) && (f.Endpoint == "" || d.EndpointID == f.Endpoint) && (f.Status == "" || d.Status == f.Status)
+				m.assert(readsAgree, fits, "", "delivery %+v is listed by %+v", d, f)
+				isAmong = isAmong || d.ID == of.ID
+			}
+			m.assert(readsAgree, isAmong, "", "delivery %+v is not listed by %+v", of, f)
+		}
 	}
 }

@@ -398,6 +398,8 @@ func (p *patient) isClaimed() {
 	m.pause(20 * time.Minute)
 	claim(other, inbox.ErrClaimed)
 	m.pause(41 * time.Minute)
+	task, err := tasks.Task(m.ctx, p.endpoint)
+	m.assert(readsAgree, err == nil && task.Claim.Admin == "", one, "the endpoint %s was claimed an hour ago, and is shown as %+v (%v)", p.endpoint, task, err)
 	claim(other, nil)
 	claim(one, inbox.ErrClaimed)
 	release(other, nil)

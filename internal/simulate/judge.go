@@ -132,6 +132,7 @@ func (m *market) judge() {
 	m.checkFeedOf(on, event.PayoutFailed)
 	m.checkFeedOf(on, event.SaleRefunded)
 	m.checkDeliveries(on)
+	m.checkDeliveryLists(on)
 	m.checkPursued()
 	net := map[payout.ID]money.Amount{}
 	for _, move := range m.checkAllImported() {

@@ -92,4 +92,31 @@ var apiBugs = []planted{
 	{"a sign-out ends nothing", []edit{
 		{inAuth, "return tx.EndSession(ctx, p.Session, endedByLogout, s.o.Now())", "return nil"},
 	}},
+	{"what is asked of the gateway together ends at the first that fails", []edit{
+		{inAPI, "data.Results = append(data.Results, result)\n", "data.Results = append(data.Results, result)\n\t\tif !result.Success {\n\t\t\tbreak\n\t\t}\n"},
+	}},
+	{"a file of decisions has one page of them", []edit{
+		{inAPI, "a.decisionsOf(r.Context(), req.subject, exportedDecisions)", "a.decisionsOf(r.Context(), req.subject, min(req.limit, exportedDecisions))"},
+	}},
+	{"an event shows its object as it is today", []edit{
+		{inAPI, "about = about[:end+1]\n\tentry := about[end]", "entry := about[end]\n\tif e.Type == event.SaleRefunded {\n\t\tabout = about[:end+1]\n\t}"},
+	}},
+	{"the last admin is suspended", []edit{
+		{inAuth, "if role == Admin && !suspended {\n\t\treturn nil", "if role == Admin {\n\t\treturn nil"},
+	}},
+	{"no proof of lifting a hold is to be had", []edit{
+		{inDecision, "ChangeAccess, LiftHold,\n", "ChangeAccess,\n"},
+	}},
+	{"deliveries of an event are listed for every endpoint", []edit{
+		{inStore, "case f.Endpoint == \"\":", "case f.Endpoint == \"\" || f.Event != \"\":"},
+	}},
+	{"a claim is seen for two hours", []edit{
+		{inInbox, "s.Store.Claims(ctx, s.Now().Add(-ClaimLasts))", "s.Store.Claims(ctx, s.Now().Add(-2*ClaimLasts))"},
+	}},
+	{"a mail whose worker died counts as sent", []edit{
+		{inMail, "\terr = s.send(ctx, m)\n\tvar rejected", "\tif m.Tries > 1 && m.LastError == \"\" {\n\t\treturn s.end(ctx, m, Sent, \"\")\n\t}\n\terr = s.send(ctx, m)\n\tvar rejected"},
+	}},
+	{"a mail that was not taken is not rescheduled", []edit{
+		{inMail, "tx.DeferMail(ctx, m.ID, m.Tries, s.o.Now().Add(wait)", "tx.DeferMail(ctx, m.ID, m.Tries+1, s.o.Now().Add(wait)"},
+	}},
 }

@@ -128,10 +128,10 @@ var takeoverBugs = []planted{
 		{inStore, "GROUP BY j.owner, j.number, j.subject, j.type HAVING COUNT(f.owner) <> 1", "GROUP BY j.owner, j.number, j.subject, j.type HAVING COUNT(f.owner) < 1"},
 	}},
 	{"a feed that stopped is not repaired", []edit{
-		{inStore, "if err != nil || last >= newest {", "if err != nil || last >= -1 {"},
+		{inStore, "if err != nil || newest <= last && last <= most {", "if err != nil || last >= -1 {"},
 	}},
 	{"a checkpoint keeps what an unfinished one left", []edit{
-		{inStore, "ON CONFLICT (seller_id, checkpoint) DO UPDATE SET number = excluded.number,\n\t\t\t\ttotals = excluded.totals, hash = excluded.hash`", "ON CONFLICT (seller_id, checkpoint) DO NOTHING`"},
+		{inStore, "ON CONFLICT (seller_id, checkpoint) DO UPDATE SET number = excluded.number,\n\t\t\t\ttotals = excluded.totals, hash = excluded.hash, behind = excluded.behind`", "ON CONFLICT (seller_id, checkpoint) DO NOTHING`"},
 	}},
 	{"a page of the largest payouts leaves out those as large as the last one", []edit{
 		{inStore, "(p.amount, p.id) < ((SELECT amount FROM payouts WHERE id = $17), $17))", "p.amount < (SELECT amount FROM payouts WHERE id = $17))"},
@@ -143,7 +143,7 @@ var takeoverBugs = []planted{
 		{inStore, "AND s.available_at >= d.since AND s.available_at < d.until", "AND s.available_at >= d.since AND s.available_at <= d.until"},
 	}},
 	{"a repair gives the numbers of events to others", []edit{
-		{inStore, "if err != nil || last >= newest {", "if err != nil || last == newest {"},
+		{inStore, "if err != nil || newest <= last && last <= most {", "if err != nil || last == newest {"},
 	}},
 	{"a line of nobody's in another currency is no difference any more", []edit{
 		{inReconcile, "d.Kind == UnexplainedDebit || d.Kind == CurrencyDiffers && d.Payout == \"\"", "d.Kind == UnexplainedDebit"},
