@@ -176,6 +176,28 @@ func TestEvents_OfTamperedRecords(t *testing.T) {
 	}
 }
 
+// TestTamperedEntries_TakeNothingElseAway has entries that nobody can read. What the admin and the seller look at them with shows the rest.
+func TestTamperedEntries_TakeNothingElseAway(t *testing.T) {
+	h := openFixture(t)
+	seller, admin := h.signUp("Asha", auth.Seller), h.signUp("Ada", auth.Admin)
+	h.earn(seller, "s1", "9000")
+	h.withBank(seller, "4321")
+	id := fmt.Sprint(h.request(seller, `{"amount":500}`).want(t, 201).read(t, "data.payoutId"))
+	for _, subject := range []string{"freeze", "unfreeze"} {
+		h.do(call{method: "POST", path: "/api/admin/sellers/" + seller.id + "/" + subject, token: admin.token, body: `{"reason":"A test."}`}).want(t, 200)
+	}
+	h.place.ByHand(t, `UPDATE entries SET data = '{' WHERE owner = '`+seller.id+`' AND type IN ('payout.requested', 'payouts.frozen')`)
+	shown := h.do(call{method: "GET", path: "/api/admin/payouts/" + id, token: admin.token}).want(t, 200)
+	if shown.read(t, "data.tampered") != true {
+		t.Errorf("the payout is shown as %s", shown.body)
+	}
+	h.do(call{method: "GET", path: "/api/payouts/" + id + "/events", token: seller.token}).want(t, 200)
+	decisions := h.do(call{method: "GET", path: "/api/admin/decisions", token: admin.token}).want(t, 200)
+	if list := decisions.read(t, "data.decisions").([]any); len(list) != 2 {
+		t.Errorf("of three decisions two can be read, and shown are %v", list)
+	}
+}
+
 // TestEventTypes_AreDescribed compares the types with those of the description.
 func TestEventTypes_AreDescribed(t *testing.T) {
 	spec := loadSpec(t).doc

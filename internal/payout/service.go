@@ -129,7 +129,11 @@ func (s *Service) Events(ctx context.Context, c Caller, id ID) ([]StateChange, e
 	if err != nil && !isTampered(err) { // what was tampered with is shown all the same
 		return nil, err
 	}
-	return StateChangesOf(id, entries)
+	changes, unreadable := StateChangesOf(id, entries)
+	if isTampered(err) {
+		return changes, nil
+	}
+	return changes, unreadable
 }
 
 // Summary is all that a seller's overview shows.

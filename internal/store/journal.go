@@ -622,8 +622,8 @@ func (db *DB) Decisions(ctx context.Context, subject string, limit int) ([]decis
 	var all []decision.Decision
 	for _, e := range entries {
 		var said decided
-		if err := json.Unmarshal([]byte(e.Data), &said); err != nil {
-			return nil, fmt.Errorf("read entry %d of %s: %w", e.Number, e.Owner, err)
+		if json.Unmarshal([]byte(e.Data), &said) != nil {
+			continue // it was changed outside Bursar, as the audit says; the others are shown all the same
 		}
 		by := ledger.Decider(e.Actor)
 		all = append(all, decision.Decision{
