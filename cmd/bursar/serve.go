@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os/signal"
+	"syscall"
 
 	"bursar/internal/app"
 	"bursar/internal/config"
@@ -25,7 +27,8 @@ func (serveCmd) Run(ctx context.Context, e *env) error {
 		return err
 	}
 	app.CollectSeldom()
-	cfg.Addr.OrFree = false // clients would not find a service that took another port
+	signal.Ignore(syscall.SIGPIPE) // what reads the log may end; a service that ends with it would answer nobody
+	cfg.Addr.OrFree = false        // clients would not find a service that took another port
 	logger, err := newLogger(cfg, e.err)
 	if err != nil {
 		return err
