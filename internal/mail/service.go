@@ -53,6 +53,8 @@ type Options struct {
 	Logger    *slog.Logger
 	// Counted is called with each outcome. It is optional.
 	Counted func(outcome string)
+	// Jitter spreads the waits between tries. It is optional.
+	Jitter func(time.Duration) time.Duration
 }
 
 // Service queues mails in the transactions of domains, and sends them. It is safe for concurrent use.
@@ -68,6 +70,9 @@ func New(o Options) (*Service, error) {
 	}
 	if o.Counted == nil {
 		o.Counted = func(string) {}
+	}
+	if o.Jitter == nil {
+		o.Jitter = retry.Jitter
 	}
 	return &Service{o}, nil
 }
@@ -220,7 +225,7 @@ func (s *Service) end(ctx context.Context, m Row, to State, reason string) error
 
 // later makes a mail due again after a while, and returns the failure for the log of the job.
 func (s *Service) later(ctx context.Context, m Row, failure error) error {
-	wait := retry.Jitter(retry.Backoff(m.Tries, firstWait, longestWait))
+	wait := s.o.Jitter(retry.Backoff(m.Tries, firstWait, longestWait))
 	err := s.o.Store.InTx(ctx, func(tx JobTx) error {
 		_, err := tx.DeferMail(ctx, m.ID, m.Tries, s.o.Now().Add(wait), failure.Error())
 		return err

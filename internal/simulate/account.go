@@ -272,5 +272,4 @@ func (a *member) leave(code func() string) {
 	a.isOver("was of an account that is deleted")
 	other.token, other.proof = "", ""
 	a.holds("a sign-in to an account that is deleted", other.tell("POST", "/api/auth/login", "email", a.email, "password", a.password), http.StatusUnauthorized)
-	a.m.follow(a.on, a.id)
 }

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"bursar/internal/auth"
-	"bursar/internal/ledger"
 	"bursar/internal/sale"
 )
 
@@ -46,11 +45,11 @@ func (m *market) checkToldAtOnce() {
 // checkKeyAsksForSuspended has the marketplace's key ask for a payout of a seller who is suspended. None is made.
 func (f front) checkKeyAsksForSuspended(on *instance, s *seller) {
 	m := f.m
-	secret, _, err := on.users.CreateServiceKey(m.ctx, auth.NewServiceKey{Name: "payouts by key"}, ledger.ActorAdmin+m.admin)
+	shop, err := f.openShop(on, "payouts by key", auth.AllScopes(), time.Time{})
 	if !m.assert(answersAreKnown, err == nil, s.id, "add a service key: %v", err) {
 		return
 	}
-	f.token = secret
+	f = shop
 	become := func(suspended bool) {
 		m.spawn(0, admin, func() {
 			err := on.users.SetAccess(m.ctx, m.by(), s.id, auth.Seller, suspended)

@@ -28,7 +28,7 @@ func (m *market) checkByAPI() {
 		return
 	}
 	admins, err := f.openAdmin(on)
-	shop, err2 := f.openShop(on, "till at "+m.now.String(), nil)
+	shop, err2 := f.openShop(on, "till at "+m.now.String(), auth.AllScopes(), time.Time{})
 	if !m.assert(answersAreKnown, err == nil && err2 == nil, s.id, "open the API: %v, %v", err, err2) {
 		return
 	}

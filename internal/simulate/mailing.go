@@ -63,7 +63,7 @@ func (m *market) openMailing(on *instance) (*mailing, error) {
 	}
 	g := &mailing{m: m, on: on, server: &mailServer{}}
 	g.Service, err = mail.New(mail.Options{
-		Store: on.db.Mails(), Keys: m.keys, Composer: composer, Transport: g.server, Now: g.now, Logger: m.logger(on.name),
+		Store: on.db.Mails(), Keys: m.keys, Composer: composer, Transport: g.server, Now: g.now, Logger: m.logger(on.name), Jitter: m.jitter,
 	})
 	return g, err
 }
