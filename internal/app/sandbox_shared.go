@@ -68,7 +68,7 @@ func placeSandbox(ctx context.Context, cfg config.Config, b *Datastore) (place s
 	if isGiven {
 		place.Address = own.Address
 	}
-	return place, place.check(own)
+	return place.trusted(own)
 }
 
 // readPlace reads a place that an instance pinned.
@@ -81,18 +81,18 @@ func readPlace(pinned string) (place sandboxPlace, err error) {
 
 var errPlaceChanged = fmt.Errorf("where the built-in sandbox is was changed in the database (the row %q of the table settings); delete that row, and an instance pins another place", pinnedSandbox)
 
-// check fails if no instance pinned the place, by where this one would have it: who can write to the database may not have a port opened to
-// the network, nor a file made anywhere.
-func (p sandboxPlace) check(own sandboxPlace) error {
+// trusted fails if no instance pinned the place, by where this one would have it: who can write to the database may not have a port opened to
+// the network, nor a file made anywhere. Where the folder is another machine's, the file is this instance's own.
+func (p sandboxPlace) trusted(own sandboxPlace) (sandboxPlace, error) {
 	host, _, err := net.SplitHostPort(p.Address)
 	ownHost, _, err2 := net.SplitHostPort(own.Address)
 	if err != nil || err2 != nil || host != ownHost && !web.IsLoopback(host) || filepath.Base(p.File) != filepath.Base(own.File) {
-		return errPlaceChanged
+		return p, errPlaceChanged
 	}
-	if _, err := os.Stat(filepath.Dir(p.File)); err != nil && p.File != own.File {
-		return errPlaceChanged
+	if _, err := os.Stat(filepath.Dir(p.File)); err != nil {
+		p.File = own.File
 	}
-	return nil
+	return p, nil
 }
 
 // steadyAddress finds a port that is likely to be free whenever it is taken again: none that a service

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestSandboxPlace_Check refuses a place that no instance could have pinned.
-func TestSandboxPlace_Check(t *testing.T) {
+// TestSandboxPlace_Trusted refuses a place that no instance could have pinned, and makes no folder.
+func TestSandboxPlace_Trusted(t *testing.T) {
 	dir, other := t.TempDir(), t.TempDir()
 	own := sandboxPlace{"127.0.0.1:18000", filepath.Join(dir, "sandbox.db")}
 	everywhere := sandboxPlace{"0.0.0.0:18000", own.File}
@@ -22,11 +22,14 @@ func TestSandboxPlace_Check(t *testing.T) {
 		"another machine":               {sandboxPlace{"203.0.113.9:18000", own.File}, own, false},
 		"no address":                    {sandboxPlace{"", own.File}, own, false},
 		"another file":                  {sandboxPlace{own.Address, filepath.Join(other, "authorized_keys")}, own, false},
-		"in a folder that is not there": {sandboxPlace{own.Address, filepath.Join(other, "new", "sandbox.db")}, own, false},
 	} {
-		if err := tt.place.check(tt.own); (err == nil) != tt.isOurs {
-			t.Errorf("%s: %v", name, err)
+		if place, err := tt.place.trusted(tt.own); (err == nil) != tt.isOurs || place != tt.place {
+			t.Errorf("%s: %+v, %v", name, place, err)
 		}
+	}
+	elsewhere := sandboxPlace{own.Address, filepath.Join(other, "new", "sandbox.db")}
+	if place, err := elsewhere.trusted(own); err != nil || place != own {
+		t.Errorf("in a folder that is not there the place is %+v, %v", place, err)
 	}
 	if _, err := readPlace("garbage"); err == nil {
 		t.Error("garbage is a place")
