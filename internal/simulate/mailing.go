@@ -125,7 +125,7 @@ func (g *mailing) sendQueued() {
 				due[row.ID] = row.DueAt
 			}
 		}
-		leased := g.take(workers)
+		leased := g.take(max(workers, len(queued)/50))
 		if len(leased) == 0 {
 			break
 		}

@@ -101,6 +101,10 @@ var apiBugs = []planted{
 	{"an event shows its object as it is today", []edit{
 		{inAPI, "about = about[:end+1]\n\tentry := about[end]", "entry := about[end]\n\tif e.Type == event.SaleRefunded {\n\t\tabout = about[:end+1]\n\t}"},
 	}},
+	{"a statement ends where a checkpoint left its journal behind", []edit{
+		{inProof, "if journalState.Behind && left < timeout {", "if journalState.Behind && left > timeout {"},
+		{inProof, "case journalState.Behind:\n\t\t\tcontinue\n", ""},
+	}},
 	{"the last admin is suspended", []edit{
 		{inAuth, "if role == Admin && !suspended {\n\t\treturn nil", "if role == Admin {\n\t\treturn nil"},
 	}},

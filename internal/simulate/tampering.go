@@ -492,9 +492,19 @@ func (t *tamperer) dropEntry() {
 		return
 	}
 	t.do(`DELETE FROM entries WHERE ` + where)
+	t.wantNoStatement()
 	t.whileTampered(string(id), "journals-are-whole", 15*time.Minute, func() { t.insert("entries", rows) })
 	t.wantUnsent(id)
 	t.wantPaid(id)
+}
+
+// wantNoStatement has a checkpoint made, and asks for a statement of the seller, whose newest entry is gone: it would prove that nothing came after.
+func (t *tamperer) wantNoStatement() {
+	m := t.m
+	_, err := t.on.proofs.Make(m.ctx, proof.Trust{})
+	m.assert(checkpointsMade, err == nil, "", "make a checkpoint: %v", err)
+	_, err = t.on.proofs.Statement(m.ctx, t.s.id, m.start, m.clock().Add(time.Hour))
+	m.assert(statementsProve, err != nil, t.s.id, "the newest entry of %s was deleted, and a statement is made all the same", t.s.id)
 }
 
 // hideSale makes the entry of a sale one about something else, once the journal was found whole with it. The marketplace could
