@@ -98,11 +98,8 @@ func (f front) openAdmin(on *instance) (front, error) {
 // openShop opens the API for a service key that has some scopes, and ends at a time unless that is zero.
 func (f front) openShop(on *instance, name string, scopes auth.Scopes, expires time.Time) (front, error) {
 	m := f.m
-	f.key = auth.ServiceKey{ID: m.ids.New(auth.ServiceKeyPrefix, m.clock()), Name: name, Hash: "of " + name, Scopes: scopes, CreatedAt: on.now(), ExpiresAt: expires}
-	err := on.db.Auth().InTx(m.ctx, func(tx auth.Tx) error {
-		_, err := tx.InsertServiceKey(m.ctx, f.key, ledger.ActorAdmin+m.admin)
-		return err
-	})
+	key, err := m.addKey(on, name, scopes, expires)
+	f.key = key
 	secret, _, err2 := on.users.RotateServiceKey(m.ctx, f.key.ID, 0, ledger.ActorAdmin+m.admin)
 	f.token = secret
 	return f, errors.Join(err, err2)

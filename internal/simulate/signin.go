@@ -138,7 +138,11 @@ func (m *market) signInFormer(on *instance, t *takeover) error {
 
 // addServiceKey adds a key of the marketplace, whose secret nobody has. Its id is the same in each run of a seed.
 func (m *market) addServiceKey(on *instance, name string, expires time.Time) (auth.ServiceKey, error) {
-	key := auth.ServiceKey{ID: m.ids.New(auth.ServiceKeyPrefix, m.clock()), Name: name, Hash: "of " + name, Scopes: auth.AllScopes(), CreatedAt: on.now(), ExpiresAt: expires}
+	return m.addKey(on, name, auth.AllScopes(), expires)
+}
+
+func (m *market) addKey(on *instance, name string, scopes auth.Scopes, expires time.Time) (auth.ServiceKey, error) {
+	key := auth.ServiceKey{ID: m.ids.New(auth.ServiceKeyPrefix, m.clock()), Name: name, Hash: "of " + name, Scopes: scopes, CreatedAt: on.now(), ExpiresAt: expires}
 	err := on.db.Auth().InTx(m.ctx, func(tx auth.Tx) error {
 		_, err := tx.InsertServiceKey(m.ctx, key, ledger.ActorAdmin+m.admin)
 		return err
