@@ -186,18 +186,13 @@ func (c *Client) newRequest(ctx context.Context, r Request) (*http.Request, erro
 	for name, value := range r.Header {
 		req.Header.Set(name, value)
 	}
-	if repeatedByTransport(req) {
+	if r.Method != http.MethodGet {
+		// net/http repeats a request whose body it can read again, also one that was sent: over HTTP/1 where it has an idempotency key,
+		// and over HTTP/2 where the gateway resets the stream. The gateway could accept the first and refuse the repeat.
 		req.Body, req.GetBody = io.NopCloser(bytes.NewReader(r.Body)), nil
 	}
 	c.o.Authorize(req)
 	return req, nil
-}
-
-// repeatedByTransport reports whether net/http would repeat the request by itself when the connection is lost after it was
-// sent. It takes these headers as permission. The gateway could accept the first request and refuse the repeat. net/http
-// repeats no request whose body it can't read again.
-func repeatedByTransport(r *http.Request) bool {
-	return r.Header.Values("Idempotency-Key") != nil || r.Header.Values("X-Idempotency-Key") != nil // net/http takes empty ones too
 }
 
 // lost makes an error of a failed call, without the address.

@@ -195,6 +195,75 @@ func losesOrders(t *testing.T) (base string, orders *atomic.Int64) {
 	return "http://" + listener.Addr().String(), orders
 }
 
+// Over HTTP/2 the transport repeats a request whose stream was reset with a protocol error, also if the gateway has read all of it.
+func TestDo_StreamReset_NotRepeated(t *testing.T) {
+	for _, body := range [][]byte{order.Body, nil} {
+		t.Run(fmt.Sprintf("%d bytes", len(body)), func(t *testing.T) {
+			base, orders := resetsStreams(t)
+			c := newClient(t, base, func(o *httpapi.Options) {
+				o.Transport.Protocols = &http.Protocols{}
+				o.Transport.Protocols.SetUnencryptedHTTP2(true)
+			})
+			_, lost := c.Do(t.Context(), httpapi.Request{Method: http.MethodPost, Path: "/", Body: body})
+			if lost == nil || lost.Unsent || orders.Load() != 1 {
+				t.Errorf("%v, sent %d times", lost, orders.Load())
+			}
+		})
+	}
+}
+
+// resetsStreams reads requests over HTTP/2 to their ends, and resets the stream of each, as a proxy does that loses its gateway.
+func resetsStreams(t *testing.T) (base string, orders *atomic.Int64) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	orders = &atomic.Int64{}
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				resetStreams(conn, orders)
+			}()
+		}
+	}()
+	return "http://" + listener.Addr().String(), orders
+}
+
+// resetStreams is a server's side of HTTP/2, as little as it takes.
+func resetStreams(conn net.Conn, orders *atomic.Int64) {
+	const (
+		data, settings, resetStream = 0, 4, 3
+		endStream, protocolError    = 1, 1
+	)
+	preface := make([]byte, len("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"))
+	if _, err := io.ReadFull(conn, preface); err != nil {
+		return
+	}
+	_, _ = conn.Write([]byte{0, 0, 0, settings, 0, 0, 0, 0, 0})
+	for {
+		header := make([]byte, 9) // length, type, flags, stream
+		if _, err := io.ReadFull(conn, header); err != nil {
+			return
+		}
+		length := int64(header[0])<<16 | int64(header[1])<<8 | int64(header[2])
+		if _, err := io.CopyN(io.Discard, conn, length); err != nil {
+			return
+		}
+		if header[3] == data && header[4]&endStream != 0 {
+			orders.Add(1)
+			reset := append([]byte{0, 0, 4, resetStream, 0}, header[5:]...)
+			_, _ = conn.Write(append(reset, 0, 0, 0, protocolError))
+		}
+	}
+}
+
 func TestDo_Errors_HideAddressAndSecrets(t *testing.T) {
 	closed := httptest.NewServer(nil)
 	closed.Close()
