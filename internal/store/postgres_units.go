@@ -9,9 +9,6 @@ import (
 	"sync"
 
 	"github.com/jackc/pgx/v5"
-
-	"bursar/internal/ledger"
-	"bursar/internal/payout"
 )
 
 // unitWriter serves changes on PostgreSQL in units of work, in two or three round trips for each: what is loaded goes in one
@@ -46,9 +43,8 @@ func newUnitWriter(config *pgx.ConnConfig, keys *signer, tails *tailCache, alone
 	return w
 }
 
-func (w *unitWriter) do(ctx context.Context, scope ledger.Scope, fn func(payout.ChangeTx) error) error {
-	j := &unitJob{job[payout.ChangeTx]{ctx: ctx, fn: fn, answer: make(chan error, 1)}, scope}
-	if err := w.queue.put(ctx, j); err != nil {
+func (w *unitWriter) do(j *unitJob) error {
+	if err := w.queue.put(j.ctx, j); err != nil {
 		return err
 	}
 	return <-j.answer

@@ -18,7 +18,6 @@ import (
 	"modernc.org/sqlite"
 	sqlitecodes "modernc.org/sqlite/lib"
 
-	"bursar/internal/ledger"
 	"bursar/internal/payout"
 )
 
@@ -214,16 +213,6 @@ func (w *groupWriter) update(ctx context.Context, fn func(*Tx) error) error {
 
 func (w *groupWriter) updateSlowly(ctx context.Context, fn func(*Tx) error) error {
 	return w.update(ctx, fn)
-}
-
-func (w *groupWriter) change(ctx context.Context, scope ledger.Scope, fn func(payout.ChangeTx) error) error {
-	return w.do(changeJob(ctx, scope, fn))
-}
-
-func changeJob(ctx context.Context, scope ledger.Scope, fn func(payout.ChangeTx) error) *sqliteJob {
-	j := &sqliteJob{job: job[*Tx]{ctx: ctx, answer: make(chan error, 1)}}
-	j.change = &unitJob{job[payout.ChangeTx]{ctx: ctx, fn: fn, answer: j.answer}, scope}
-	return j
 }
 
 func (w *groupWriter) do(j *sqliteJob) error {

@@ -1,13 +1,16 @@
 package store
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"sync"
 
+	"bursar/internal/gateway"
 	"bursar/internal/ledger"
 	"bursar/internal/payout"
 )
@@ -20,6 +23,8 @@ type tailCache struct {
 	byOwner map[string]*journalTail
 	// numbers is how many entries all tails know.
 	numbers int
+	// readingAhead lets one long end of a journal be read at a time.
+	readingAhead sync.Mutex
 	// ends are places to which this process wrote journals, or found them whole. If a journal does not go through there any more, entries are
 	// gone, or the database was put back under the process: then start-up reconciliation comes first.
 	ends map[string]journalEnd
@@ -72,6 +77,10 @@ func (t *tailCache) keep(known ledger.Head, entries []ledger.Entry, now ledger.H
 	case tail == nil || tail.end != known:
 		return
 	}
+	if len(entries) > maxCachedNumbers {
+		t.remove(now.Owner)
+		return
+	}
 	if t.numbers+len(entries) > maxCachedNumbers {
 		t.byOwner, t.numbers = nil, 0
 		return
@@ -81,6 +90,9 @@ func (t *tailCache) keep(known ledger.Head, entries []ledger.Entry, now ledger.H
 	}
 	t.byOwner[now.Owner] = tail
 	for _, e := range entries {
+		if !isAboutPayout(e) {
+			continue
+		}
 		before := tail.entries[e.Subject]
 		after := append(before, e.Number)
 		if !slices.Contains(payout.KeepsState, e.Type) {
@@ -93,6 +105,9 @@ func (t *tailCache) keep(known ledger.Head, entries []ledger.Entry, now ledger.H
 	}
 	tail.end = now
 }
+
+// isAboutPayout reports whether a tail has to know an entry. Of a seller who sells much, most entries are about sales.
+func isAboutPayout(e ledger.Entry) bool { return strings.HasPrefix(e.Subject, gateway.ReferencePrefix) }
 
 // distrust forgets what an owner's tail says. The journal still has to go through its end.
 func (t *tailCache) distrust(owner string) {
@@ -185,15 +200,65 @@ type unitTail struct {
 	from int64
 	// entries are those read, in order.
 	entries []ledger.Entry
-	// err says that one of them is missing, or is not as the service wrote it.
+	// mayBeLong says that the journal was read ahead for a change before.
+	mayBeLong bool
+	// err says that one of them is missing, or is not as the service wrote it, or that the journal has to be read ahead.
 	err error
+}
+
+// maxTailInUnit is how many entries of a journal a unit reads. A unit holds locks, and on SQLite all other writes.
+const maxTailInUnit = 2000
+
+// longTailError says that a change relies on more of a journal than a unit reads. It has to be read ahead.
+type longTailError struct {
+	owner string
+	tail  *unitTail
+	// end is the number of the journal's last entry.
+	end int64
+}
+
+func (e *longTailError) Error() string {
+	return fmt.Sprintf("entries %d to %d of the journal of %s are too many to be read in a unit", e.tail.from, e.end, e.owner)
+}
+
+func isLongTail(err error) bool {
+	_, isLong := errors.AsType[*longTailError](err)
+	return isLong
+}
+
+// readAhead reads the end of a journal, outside of any transaction, for changes that rely on much of it, and caches it if it is whole. What is
+// wrong with it the change finds itself.
+func (db *DB) readAhead(ctx context.Context, long *longTailError) error {
+	db.tails.readingAhead.Lock()
+	defer db.tails.readingAhead.Unlock()
+	if end, known := db.tails.find(long.owner, long.tail.about); known && end.Number >= long.end { // another change had it read
+		return nil
+	}
+	head, err := db.head(ctx, long.owner)
+	if err != nil {
+		return err
+	}
+	var about []ledger.Entry
+	at, err := db.signer.checkNewest(head, long.tail.from, long.tail.wholeTo, head.Number, db.entriesAfter(ctx, long.owner), func(e ledger.Entry) error {
+		if isAboutPayout(e) {
+			about = append(about, e)
+		}
+		return nil
+	})
+	if err == nil {
+		db.tails.keep(long.tail.wholeTo, about, at)
+	}
+	if errors.Is(err, ledger.ErrTampered) {
+		return nil
+	}
+	return err
 }
 
 // loadTails are the statements that read the ends of journals, where they have grown since their tails were cached.
 func (u *unit) loadTails(d dialect, group []*unitJob) []load {
 	for _, j := range group {
 		if p := u.payouts[payout.ID(j.scope.Payout)]; p != nil {
-			u.addTail(p.Seller, string(p.ID))
+			u.addTail(p.Seller, string(p.ID), j.isRepeat)
 		}
 	}
 	var all []load
@@ -215,13 +280,17 @@ func (u *unit) loadTails(d dialect, group []*unitJob) []load {
 		if known && end == loaded {
 			continue
 		}
+		if loaded.Number-tail.from >= maxTailInUnit && !tail.mayBeLong {
+			tail.err = &longTailError{owner, tail, loaded.Number}
+			continue
+		}
 		all = append(all, load{entriesSince, []any{owner, tail.from}, tail.scan})
 	}
 	return all
 }
 
 // addTail notes that a change relies on what its owner's journal says of a payout.
-func (u *unit) addTail(owner, id string) {
+func (u *unit) addTail(owner, id string, mayBeLong bool) {
 	about := u.entries[entriesOf{owner, id}].list
 	first := payout.CameToState(about)
 	if first == 0 {
@@ -239,6 +308,7 @@ func (u *unit) addTail(owner, id string) {
 		}
 	}
 	tail.about[id] = numbers
+	tail.mayBeLong = tail.mayBeLong || mayBeLong
 	tail.from = min(tail.from, first)
 }
 
@@ -270,7 +340,7 @@ func (u *unit) checkTails() {
 		if tail.err == nil {
 			tail.err = u.checkListed(owner, tail.entries)
 		}
-		if tail.err != nil {
+		if tail.err != nil && !isLongTail(tail.err) {
 			u.cached.distrust(owner)
 		}
 	}

@@ -175,4 +175,18 @@ func TestJournalTails_AreBounded(t *testing.T) {
 	if len(tails.byOwner) != 1 {
 		t.Errorf("%d tails are left after there were too many, want the last one", len(tails.byOwner))
 	}
+	keep := func(owner, subject string, n int) {
+		entries := make([]ledger.Entry, n)
+		for i := range entries {
+			entries[i] = ledger.Entry{Number: int64(i + 1), Posting: ledger.Posting{Owner: owner, Subject: fmt.Sprint(subject, i)}}
+		}
+		tails.keep(ledger.Head{}, entries, ledger.Head{Owner: owner, Number: int64(n)})
+	}
+	tails = &tailCache{}
+	keep("asha", "pyt_", 10)
+	keep("bela", "pyt_", maxCachedNumbers+1) // too many by itself
+	keep("chitra", "sale:", 10)
+	if tails.byOwner["asha"] == nil || tails.byOwner["bela"] != nil || tails.byOwner["chitra"] == nil || tails.numbers != 10 {
+		t.Errorf("%d tails and %d entries are kept, want those of the sellers without too many payouts, and no sales", len(tails.byOwner), tails.numbers)
+	}
 }

@@ -93,6 +93,8 @@ type headUpdate struct {
 type unitJob struct {
 	job[payout.ChangeTx]
 	scope ledger.Scope
+	// isRepeat says that the change was served before, and the end of its journal was read since.
+	isRepeat bool
 }
 
 // newUnit makes a unit for a group of that many changes.

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"errors"
 
 	"bursar/internal/auth"
 	"bursar/internal/bank"
@@ -49,12 +50,28 @@ func (s payoutStore) InTx(ctx context.Context, fn func(payout.Tx) error) error {
 	return s.Update(ctx, func(tx *Tx) error { return fn(tx) })
 }
 
-// InGroup serves changes of payouts in units of work.
+// InGroup serves changes of payouts in units of work. A change that relies on much of a journal is served once more after that was read.
 func (s payoutStore) InGroup(ctx context.Context, scope ledger.Scope, fn func(payout.ChangeTx) error) error {
-	if s.units != nil {
-		return s.units.do(ctx, scope, fn)
+	change := unitJob{job[payout.ChangeTx]{ctx: ctx, fn: fn}, scope, false}
+	err := s.serve(change)
+	long, isLong := errors.AsType[*longTailError](err)
+	if !isLong {
+		return err
 	}
-	return s.writer.(*groupWriter).change(ctx, scope, fn)
+	if err := s.readAhead(ctx, long); err != nil {
+		return err
+	}
+	change.isRepeat = true
+	return s.serve(change)
+}
+
+// serve serves one change in a unit.
+func (s payoutStore) serve(change unitJob) error {
+	change.answer = make(chan error, 1)
+	if s.units != nil {
+		return s.units.do(&change)
+	}
+	return s.writer.(*groupWriter).do(&sqliteJob{job: job[*Tx]{ctx: change.ctx, answer: change.answer}, change: &change})
 }
 
 // View has fn read one moment of the database. It takes no lock, so it waits for no write and keeps none waiting.

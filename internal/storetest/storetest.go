@@ -155,6 +155,7 @@ func Run(t *testing.T, e Engine) {
 		"Payout/RequestsAreServedOnce":                  testRequests,
 		"Payout/ChangesInGroups":                        testChangesInGroups,
 		"Payout/UnitsRememberEndsOfJournals":            testTails,
+		"Payout/UnitsReadLongEndsAhead":                 testLongTails,
 		"Payout/WhatWasWrittenIsMissed":                 testWrittenEnds,
 		"Payout/AFailingRequestHarmsNobody":             testFailingRequests,
 		"Payout/OfManyWithOneKeyOneGetsThrough":         testKeysAtOnce,
@@ -217,6 +218,8 @@ type bench struct {
 	keys   *keyset.Set
 	db     *store.DB
 	now    time.Time
+	// served is how often changes of [bench.moveInUnit] were served.
+	served int
 }
 
 func (b *bench) ctx() context.Context { return b.Context() }

@@ -63,6 +63,50 @@ func testTails(_ *testing.T, b *bench) {
 	b.wantCleanAudit()
 }
 
+// testLongTails moves payouts whose seller has sold so much since that a unit does not read all of it. Such a change is served once more
+// after the journal was read, and later ones go on from there. An entry that is missing is missed all the same.
+func testLongTails(_ *testing.T, b *bench) {
+	seller := b.seller("usr_a")
+	b.fund(seller, 1000)
+	b.ask("pyt_1", seller, 300, 0)
+	b.ask("pyt_2", seller, 300, 0)
+	sales := make([]ledger.Posting, 2000) // more than a unit reads, with the entries above
+	for i := range sales {
+		sales[i] = b.posting(seller, ledger.SaleRecorded, ledger.Sale(1))
+		sales[i].Subject = fmt.Sprint("sale:", i)
+	}
+	b.must(b.append(sales...))
+	moves := func(b *bench, id payout.ID, to payout.State, want int) {
+		b.Helper()
+		b.served = 0
+		if err := b.moveInUnit(id, to); err != nil || b.served != want {
+			b.Errorf("%s to %s was served %d times, want %d (error %v)", id, to, b.served, want, err)
+		}
+	}
+	restarted := func(changes string) *bench { return b.with(b.engine.Tamper(b.T, b.db, changes)) }
+
+	without := restarted(`UPDATE entries SET owner = 'usr_hidden' WHERE subject = 'sale:1000'`)
+	if err := without.moveInUnit("pyt_1", payout.Submitting); !errors.Is(err, ledger.ErrTampered) {
+		b.Errorf("without an entry: %v, want %v", err, ledger.ErrTampered)
+	}
+
+	afresh := restarted(`UPDATE users SET name = name`)
+	served := 0
+	afresh.must(afresh.db.Payouts().InGroup(b.ctx(), ledger.Scope{Payout: "pyt_1"}, func(payout.ChangeTx) error {
+		served++
+		return nil
+	}))
+	if served != 1 {
+		b.Errorf("a change that relies on no journal was served %d times", served)
+	}
+	moves(afresh, "pyt_2", payout.Submitting, 2)
+	moves(afresh, "pyt_1", payout.Submitting, 2) // its entry is older
+	moves(afresh, "pyt_2", payout.Unknown, 1)
+	moves(afresh, "pyt_1", payout.Unknown, 1)
+	afresh.must(afresh.append(b.posting(seller, ledger.SaleRecorded, ledger.Sale(1))))
+	moves(afresh, "pyt_1", payout.Submitted, 1)
+}
+
 // testWrittenEnds cuts off an entry that this process wrote outside of a unit, with the totals put back. Neither way to write goes on until
 // it is back.
 func testWrittenEnds(_ *testing.T, b *bench) {
@@ -91,6 +135,7 @@ func testWrittenEnds(_ *testing.T, b *bench) {
 // that is in that state gets the bank's reference.
 func (b *bench) moveInUnit(id payout.ID, to payout.State) error {
 	return b.db.Payouts().InGroup(b.ctx(), ledger.Scope{Payout: string(id)}, func(tx payout.ChangeTx) error {
+		b.served++
 		was, err := tx.PayoutForUpdate(b.ctx(), id)
 		if err != nil {
 			return err
