@@ -55,12 +55,9 @@ type instance struct {
 	ready bool
 	asked map[port.Name]bool
 	// lost are the transfers that it was the first to list as unmatched.
-	lost []*unmatchable
-	// page is where the last page of a list of the gateway's began, and read where the next one does; troubled says
-	// that something has gone wrong since.
-	page, read int
-	troubled   bool
-	looking    [loops]bool
+	lost    []*unmatchable
+	lists   [lists]listing
+	looking [loops]bool
 }
 
 // The loops that take what is due.

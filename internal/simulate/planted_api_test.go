@@ -123,4 +123,10 @@ var apiBugs = []planted{
 	{"a mail that was not taken is not rescheduled", []edit{
 		{inMail, "tx.DeferMail(ctx, m.ID, m.Tries, s.o.Now().Add(wait)", "tx.DeferMail(ctx, m.ID, m.Tries+1, s.o.Now().Add(wait)"},
 	}},
+	{"an answer that was lost on an open connection counts as not sent", []edit{
+		{inHTTPAPI, "GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }", "GotConn: func(i httptrace.GotConnInfo) { connected.Store(!i.Reused) }"},
+	}},
+	{"what came back is looked for on the first page alone", []edit{
+		{inPayout, "if err != nil || page.Next == \"\" {\n\t\t\treturn rescheduled, err", "if err != nil || page.Next == \"\" || n == 0 {\n\t\t\treturn rescheduled, err"},
+	}},
 }

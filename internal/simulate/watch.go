@@ -63,7 +63,8 @@ func watched(on *instance, run func(s *seen, undo error) error) error {
 	switch {
 	case err != nil && !errors.Is(err, errUndone):
 	case err != nil && m.chance(500):
-		err, on.troubled = errBusy, true
+		err = errBusy
+		on.trouble()
 	default:
 		err = run(&s, nil)
 	}

@@ -41,7 +41,9 @@ var (
 // RoundTrip carries one request, and records what went wrong.
 func (w wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	res, err := w.carry(req)
-	w.on.troubled = w.on.troubled || err != nil || res.StatusCode != http.StatusOK
+	if err != nil || res.StatusCode != http.StatusOK {
+		w.on.trouble()
+	}
 	return res, err
 }
 
@@ -62,7 +64,7 @@ func (w wire) carry(req *http.Request) (*http.Response, error) {
 		m.pause(m.between(0, time.Second))
 		return nil, errRefusedConnection // without a connection, so that the client knows that nothing was sent
 	}
-	connected(req)
+	connected(req, m.tally.calls)
 	key := req.Header.Get(razorpayx.IdempotencyHeader)
 	if key != "" {
 		o := g.sending(w.on, key, body)
@@ -80,7 +82,7 @@ func (w wire) carry(req *http.Request) (*http.Response, error) {
 		return res, err
 	}
 	sent := w.copyOf(req, body)
-	page := pageOf(sent)
+	list, page := pageOf(sent)
 	a := g.arrive(sent, body)
 	m.current.looked = m.now
 	if reference := req.URL.Query().Get("reference_id"); reference != "" {
@@ -91,16 +93,16 @@ func (w wire) carry(req *http.Request) (*http.Response, error) {
 	w.misreport(req, a)
 	w.mixUp(req, a)
 	w.distortAnswer(req, a)
-	if page >= 0 {
+	if list == transfers && page >= 0 {
 		w.nameCurrency(a)
 	}
-	return w.after(req, a, page)
+	return w.after(req, a, list, page)
 }
 
-// connected reports a connection to the client, as a transport does before it writes.
-func connected(req *http.Request) {
+// connected reports a connection to the client, as a transport does before it writes. Each second one was kept open since an earlier call.
+func connected(req *http.Request, calls int64) {
 	if trace := httptrace.ContextClientTrace(req.Context()); trace != nil && trace.GotConn != nil {
-		trace.GotConn(httptrace.GotConnInfo{})
+		trace.GotConn(httptrace.GotConnInfo{Reused: calls%2 == 0})
 	}
 }
 
@@ -156,7 +158,7 @@ func (m *market) refusesRepeats() bool {
 const maxLate = 2 * time.Minute
 
 // after is the way of the answer.
-func (w wire) after(req *http.Request, a *answer, page int) (*http.Response, error) {
+func (w wire) after(req *http.Request, a *answer, list, page int) (*http.Response, error) {
 	m := w.on.m
 	if strings.HasSuffix(req.URL.Path, "/cancel") && m.faultProfile[crash] > 0 && m.chance(500) { // what it did is heard of by a poll, or a repeat
 		m.strike(crash)
@@ -174,7 +176,7 @@ func (w wire) after(req *http.Request, a *answer, page int) (*http.Response, err
 	case m.chance(300) && m.strikes(html):
 		return w.page(req), nil
 	case m.chance(300) && m.strikes(html):
-		w.on.troubled = true
+		w.on.trouble()
 		half := a.body.Bytes()[:a.body.Len()/2]
 		return response(req, a.status, a.header, io.MultiReader(bytes.NewReader(half), failing{io.ErrUnexpectedEOF})), nil
 	case m.strikes(slow):
@@ -184,7 +186,7 @@ func (w wire) after(req *http.Request, a *answer, page int) (*http.Response, err
 		a.lie.to = m.current.number
 	}
 	if page >= 0 && a.status == http.StatusOK {
-		w.on.listed(w.g, page, a.body.Bytes())
+		w.on.listed(w.g, list, page, a.body.Bytes())
 	}
 	w.heardOfValidation(req.URL.Path, a)
 	return response(req, a.status, a.header, &a.body), nil
@@ -234,32 +236,62 @@ func (w wire) deny(req *http.Request, a *answer) *http.Response {
 	}
 }
 
-// pageOf is how many of a list a request passes over, or -1 where it asks for no list of all that was made.
-func pageOf(req *http.Request) int {
+// listing is a list of a gateway's that an instance reads: page is where the last page of it began, and read where the next one does. It is
+// troubled if something has gone wrong since.
+type listing struct {
+	page, read int
+	troubled   bool
+}
+
+// The lists that are read whole.
+const (
+	transfers = iota // all that were made
+	returns          // those that came back
+	lists
+)
+
+// trouble is what may keep an instance from taking in a page of any list.
+func (on *instance) trouble() {
+	for i := range on.lists {
+		on.lists[i].troubled = true
+	}
+}
+
+// pageOf is which list a request is about, and how many of it it passes over; -1 where it asks for no page of a list.
+func pageOf(req *http.Request) (list, page int) {
 	query := req.URL.Query()
-	if req.Method != http.MethodGet || !strings.HasSuffix(req.URL.Path, "/payouts") || !query.Has("from") || query.Has("status") {
-		return -1
+	if req.Method != http.MethodGet || !strings.HasSuffix(req.URL.Path, "/payouts") || !query.Has("from") {
+		return transfers, -1
+	}
+	if query.Has("status") {
+		list = returns
 	}
 	skip, err := strconv.Atoi(query.Get("skip"))
 	switch {
 	case err != nil:
-		return 0
+		return list, 0
 	case skip > 1_000_000: // it asks whether the gateway knows pages at all
-		return -1
+		return list, -1
 	default:
-		return skip
+		return list, skip
 	}
 }
 
-// listed records a page that has arrived. Where it is empty, the instance has read the list to its end.
-func (on *instance) listed(g *gateway, page int, body []byte) {
-	var list razorpayx.Collection[json.RawMessage]
-	err := json.Unmarshal(body, &list)
-	again := page == on.page && on.troubled // what was on it could not be taken in
-	on.m.assert(listsReadWhole, err == nil && (page == on.read || again), "", "%s has read %d of a list and goes on after %d (error %v)", on.name, on.read, page, err)
-	on.page, on.read, on.troubled = page, page+len(list.Items), false
-	if len(list.Items) == 0 {
-		on.read, on.asked[g.name] = 0, true
+// listed records a page that has arrived. Where it is empty, the instance has read the list to its end. After trouble a list goes on with the
+// same page, or begins anew.
+func (on *instance) listed(g *gateway, list, page int, body []byte) {
+	l := &on.lists[list]
+	var found razorpayx.Collection[json.RawMessage]
+	err := json.Unmarshal(body, &found)
+	again := l.troubled && (page == l.page || list == returns && page == 0)
+	on.m.assert(listsReadWhole, err == nil && (page == l.read || again), "", "%s has read %d of a list and goes on after %d (error %v)", on.name, l.read, page, err)
+	*l = listing{page: page, read: page + len(found.Items)}
+	if len(found.Items) > 0 {
+		return
+	}
+	l.read = 0
+	if list == transfers {
+		on.asked[g.name] = true
 	}
 }
 
@@ -365,9 +397,15 @@ func (w wire) copyOf(req *http.Request, body []byte) *http.Request {
 	switch {
 	case query.Has("from") && !query.Has("status"): // in small pages, so that there are many
 		query.Set("count", strconv.Itoa(1+m.dice.IntN(7)))
+	case query.Has("from"):
+		query.Set("count", strconv.FormatInt(1+m.tally.calls%7, 10))
 	case m.current.unfiltered:
 		query.Del("reference_id")
-		query.Set("count", strconv.Itoa(20+m.dice.IntN(razorpayx.MaxPage-19)))
+		count := 20 + m.dice.IntN(razorpayx.MaxPage-19)
+		if count%2 == 0 { // what is asked for is on a later page
+			count = 1 + count%7
+		}
+		query.Set("count", strconv.Itoa(count))
 	}
 	if !m.current.unfiltered && m.strikes(lag) && (o == nil || !o.denied) {
 		query.Set("to", strconv.FormatInt(m.clock().Add(-m.between(time.Second, maxLag)).Unix(), 10))
@@ -454,7 +492,7 @@ func (w wire) problem(req *http.Request, status int, p razorpayx.Problem) *http.
 
 // page is HTML from something between us and the gateway.
 func (w wire) page(req *http.Request) *http.Response {
-	w.on.troubled = true
+	w.on.trouble()
 	status := one(w.on.m, []int{http.StatusOK, http.StatusBadRequest, http.StatusNotFound, http.StatusBadGateway, http.StatusServiceUnavailable})
 	return response(req, status, http.Header{"Content-Type": {"text/html"}}, strings.NewReader("<!doctype html><title>Trouble</title>"))
 }
