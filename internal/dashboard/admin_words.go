@@ -60,7 +60,7 @@ func meaningOf(p payout.Payout) string {
 		return "It was sent and the answer is missing, so it may have been paid. Bursar goes on looking it up, and sends the same order " +
 			"again under the same key while the gateway honours the key. There is nothing to do unless you know more than the gateway says."
 	case payout.ManualReview:
-		return "Bursar can't learn whether it was paid. It is never sent again, and it is looked up every six hours. An admin has to resolve it."
+		return "Bursar can't learn whether it was paid. It is never sent again, and it is looked up a few times a day. An admin has to resolve it."
 	case payout.Submitted:
 		return "The gateway has it. Bursar goes on asking until it ends."
 	case payout.Completed:
