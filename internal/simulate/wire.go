@@ -278,7 +278,7 @@ func pageOf(req *http.Request) (list, page int) {
 }
 
 // listed records a page that has arrived. Where it is empty, the instance has read the list to its end. After trouble a list goes on with the
-// same page, or begins anew.
+// same page, or begins again.
 func (on *instance) listed(g *gateway, list, page int, body []byte) {
 	l := &on.lists[list]
 	var found razorpayx.Collection[json.RawMessage]
