@@ -123,7 +123,7 @@ func (f *form) note(failure *fault.Error) {
 		about.Error = say(failure)
 		return
 	}
-	if len(failure.Details) == 0 {
+	if len(failure.Details) == 0 || failure.Kind == fault.Conflict { // whose details are for programs
 		f.Problem = say(failure)
 		return
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
+	"time"
 
 	"bursar/internal/auth"
 	"bursar/internal/bank"
@@ -24,14 +25,19 @@ type newPayoutView struct {
 	Minimum   money.Amount
 	// Stopped is why no payout may be requested until our team resumes payouts; "" if it may.
 	Stopped string
+	// OnHoldUntil is when the hold on payouts ends, zero without one.
+	OnHoldUntil time.Time
 	// All is the address of the form with everything that is available filled in.
 	All string
 }
 
 // Open reports whether a payout could be asked for.
 func (n newPayoutView) Open() bool {
-	return n.Stopped == "" && n.Account.Verified() && n.Available >= n.Minimum
+	return !n.Blocked() && n.Account.Verified() && n.Available >= n.Minimum
 }
+
+// Blocked reports whether no payout may be requested, whatever the account and the amount.
+func (n newPayoutView) Blocked() bool { return n.Stopped != "" || !n.OnHoldUntil.IsZero() }
 
 // reviewView is a payout as it would be, for the seller to confirm.
 type reviewView struct {
@@ -110,6 +116,9 @@ func (d *dashboard) showNewPayout(ctx context.Context, v *pageRequest, key strin
 		Form: d.payoutForm(s.Available, key), Available: s.Available, Account: accountView{s.Account}, Minimum: d.o.Payouts.Minimum(),
 		All: "/dashboard/payouts/new?amount=" + d.o.Currency.FormatFixed(s.Available),
 	}
+	if s.HoldUntil.After(d.o.Now()) {
+		shown.OnHoldUntil = s.HoldUntil
+	}
 	shown.Stopped, err = d.o.Payouts.WhyStopped(ctx, v.who.UserID)
 	return show("request", "Request a payout", shown), shown, err
 }
@@ -171,6 +180,9 @@ func (d *dashboard) reviewPayout(ctx context.Context, v *pageRequest) (page, err
 	made, done, err := d.o.Payouts.Requested(ctx, v.who.UserID, pageKey(sent))
 	if err != nil {
 		return page{}, err
+	}
+	if !done && shown.Blocked() { // the page says why
+		return p, nil
 	}
 	least, most := shown.Minimum, max(shown.Available, 0)
 	if done { // its amount is no longer available, and the minimum may be another

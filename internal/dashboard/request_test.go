@@ -15,6 +15,7 @@ import (
 	"bursar/internal/dashboard"
 	"bursar/internal/decision"
 	"bursar/internal/fault"
+	"bursar/internal/ledger"
 	"bursar/internal/payout"
 )
 
@@ -217,6 +218,28 @@ func TestRequestPayout_AccountReplaced_Refused(t *testing.T) {
 	if n := len(h.payoutsOf(seller)); n != 0 {
 		t.Errorf("%d payouts", n)
 	}
+}
+
+// TestRequestPayout_OnHold offers no form that can't succeed, and says why.
+func TestRequestPayout_OnHold(t *testing.T) {
+	h := openFixture(t)
+	seller := h.signUp("Asha Rao", auth.Seller)
+	h.withBank(seller, "6789")
+	h.earn(seller, "order-1", 20_000_00)
+	key := strings.Repeat("k", 22)
+	review := seller.review("amount", "600", "key", key).want(t, 200)
+	now := h.clock.Now()
+	hold, err := ledger.HoldPosting(seller.id, "user:"+seller.id, ledger.HoldPasswordReset, now, now.Add(72*time.Hour))
+	must(t, err)
+	must(t, h.db.Auth().InTx(t.Context(), func(tx auth.Tx) error { _, err := tx.Append(t.Context(), hold); return err }))
+	seller.post("/dashboard/payouts", "amount", "600", "key", key, "account", review.hiddenValue(t, "account")).want(t, 409).
+		says(t, "Payouts are on hold until", "because your bank account or your sign-in was changed")
+	seller.get("/dashboard/payouts/new").want(t, 200).says(t, "Payouts are on hold until").saysNot(t, "Withdraw full balance")
+	seller.review("amount", "600", "key", strings.Repeat("n", 22)).want(t, 200).says(t, "Payouts are on hold until").saysNot(t, "Confirm payout")
+
+	must(t, h.payouts.Freeze(t.Context(), decision.By{Operator: "priya", Note: "Two buyers report goods that never came."}, seller.id))
+	seller.post("/dashboard/payouts", "amount", "600", "key", key, "account", review.hiddenValue(t, "account")).want(t, 409).
+		says(t, "Your balance is safe.").saysNot(t, "reason")
 }
 
 func TestRequestPayout_InvalidFields_ErrorBesideField(t *testing.T) {
