@@ -203,7 +203,8 @@ func (db *DB) Audit(ctx context.Context, keys AuditKeys) (ledger.Report, error) 
 	} else if db.dialect.unsound != "" {
 		r.Findings = append(r.Findings, sound)
 	}
-	r.Findings = append(r.Findings, a.schema(db))
+	schema := a.schema(db)
+	r.Findings = append(r.Findings, schema)
 	for query, n := range map[string]*int64{
 		"SELECT COUNT(*) FROM journals WHERE sales > 0": &r.Sellers, "SELECT COUNT(*) FROM entries": &r.Entries,
 		"SELECT COUNT(*) FROM payouts": &r.Payouts, "SELECT COUNT(*) FROM sales": &r.Sales,
@@ -219,6 +220,10 @@ func (db *DB) Audit(ctx context.Context, keys AuditKeys) (ledger.Report, error) 
 		r.Findings = append(r.Findings, a.check(i))
 	}
 	r.Findings = append(r.Findings, checkpoints...)
+	if a.err != nil && len(schema.Violations) > 0 && ctx.Err() == nil {
+		note(&schema, ledger.Violation{Problem: "nothing else could be checked: " + a.err.Error()}, "Audit again without what is named here")
+		return ledger.Report{Findings: []ledger.Finding{schema}}, nil
+	}
 	return r, a.err
 }
 

@@ -137,6 +137,10 @@ func TestPostgres(t *testing.T) {
 				Change: `CREATE AGGREGATE public.count(TEXT) (SFUNC = int8inc_any, STYPE = BIGINT, INITCOND = '0')`,
 				Undo:   `DROP AGGREGATE public.count(TEXT)`, Said: "the function public.count(text), called like one of PostgreSQL, is not Bursar's", Acts: true,
 			},
+			{ // the audit can't count with it
+				Change: `CREATE FUNCTION public.count(TEXT) RETURNS BIGINT LANGUAGE sql AS 'SELECT 0::bigint'`,
+				Undo:   `DROP FUNCTION public.count(TEXT)`, Said: "the function public.count(text), called like one of PostgreSQL, is not Bursar's", Acts: true,
+			},
 			{
 				Change: `CREATE OPERATOR public.|| (LEFTARG = TEXT, RIGHTARG = BIGINT, FUNCTION = repeated)`,
 				Undo:   `DROP OPERATOR public.|| (TEXT, BIGINT)`, Said: "the operator public.||(text,bigint), called like one of PostgreSQL, is not Bursar's", Acts: true,

@@ -28,10 +28,11 @@ func testSchemaIsOurs(_ *testing.T, b *bench) {
 		report, err := b.db.Audit(b.ctx(), b.keys)
 		b.must(err)
 		at := slices.IndexFunc(report.Findings, func(f ledger.Finding) bool { return f.Name == "schema-is-ours" })
-		if len(report.Findings[at].Violations) == 0 {
-			return ""
+		var problems []string
+		for _, v := range report.Findings[at].Violations {
+			problems = append(problems, v.Problem)
 		}
-		return report.Findings[at].Violations[0].Problem
+		return strings.Join(problems, "; ")
 	}
 	want := func(change string, refusals ...func() error) {
 		b.Helper()
@@ -64,4 +65,6 @@ func testSchemaIsOurs(_ *testing.T, b *bench) {
 	}
 	byHand(`DROP INDEX bank_accounts_current`)
 	want("the index bank_accounts_current is missing", repair, check)
+	byHand(`DROP TABLE earnings`)
+	want("the table earnings is missing", repair, check)
 }
