@@ -103,7 +103,7 @@ var ErrOnHold = fault.New(fault.Conflict, "payouts_on_hold", "Payouts are on hol
 // errOnHoldUntil is ErrOnHold for a hold that ends by itself, and says when.
 func (s *Service) errOnHoldUntil(until time.Time) error {
 	err := ErrOnHold.WithMessage("Payouts are on hold until %s, because your bank account or your sign-in was changed. Your balance is safe; ask again then.",
-		until.In(s.o.Zone).Format("15:04 on 2 January 2006"))
+		until.In(s.o.Zone).Format("15:04 MST on 2 January 2006"))
 	err.Details = map[string]string{"until": until.UTC().Format("2006-01-02T15:04:05.000Z")}
 	return err
 }
