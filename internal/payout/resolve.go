@@ -69,6 +69,7 @@ func (s *Service) resend(ctx context.Context, g gateway.Gateway, seen Payout) er
 	}
 	var sent Payout
 	isStopped := false
+	claimedAt := s.o.Now()
 	claimed, err := s.changeIn(ctx, ledger.Scope{Payout: string(seen.ID), ReadsPause: true}, ledger.ActorSystem, func(tx ChangeTx, p *Payout) error {
 		isStopped = false
 		if p.State != Unknown || p.Tries != seen.Tries || p.Gateway != g.Name() || !mayResend(g, *p, s.o.Now()) {
@@ -93,7 +94,10 @@ func (s *Service) resend(ctx context.Context, g gateway.Gateway, seen Payout) er
 	if err != nil || !claimed {
 		return err
 	}
-	answer := g.Submit(ctx, string(sent.ID), sent.OrderBody)
+	answer, err := s.sendClaimed(ctx, g, sent.ID, sent.OrderBody, claimedAt)
+	if err != nil {
+		return err
+	}
 	if answer.Outcome == gateway.Accepted {
 		return s.applyReport(ctx, sent, answer.Report)
 	}

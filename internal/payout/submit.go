@@ -46,6 +46,7 @@ func (s *Service) submit(ctx context.Context, g gateway.Gateway, p Payout) error
 	case err != nil:
 		return errors.Join(s.requeue(ctx, p.ID, Waiting, 0), err)
 	}
+	claimedAt := s.o.Now()
 	claimed, err := s.startSubmitting(ctx, p, body)
 	if isTampered(err) {
 		return s.recordTampered(ctx, p, err)
@@ -56,11 +57,27 @@ func (s *Service) submit(ctx context.Context, g gateway.Gateway, p Payout) error
 	if err != nil || !claimed {
 		return err
 	}
-	answer := g.Submit(ctx, string(p.ID), body)
+	answer, err := s.sendClaimed(ctx, g, p.ID, body, claimedAt)
+	if err != nil {
+		return err
+	}
 	if answer.NotSent {
 		return s.notSent(context.WithoutCancel(ctx), p, answer)
 	}
 	return s.recordSubmission(context.WithoutCancel(ctx), g, p.ID, answer)
+}
+
+// errLeaseOver means that an order was claimed and not sent.
+var errLeaseOver = errors.New("payout: not sent, because the lease ran out after the order was claimed; the next step looks it up")
+
+// sendClaimed sends an order that was claimed at a time. After the lease it sends nothing: the process stood still, as a suspended machine does,
+// another worker may have sent the order, and the gateway may have forgotten its key.
+func (s *Service) sendClaimed(ctx context.Context, g gateway.Gateway, id ID, body string, claimedAt time.Time) (gateway.Submission, error) {
+	// Without Round the difference would be by Go's own clock, which stands still with the machine.
+	if s.o.Now().Round(0).Sub(claimedAt.Round(0)) >= s.o.Lease {
+		return gateway.Submission{}, errLeaseOver
+	}
+	return g.Submit(ctx, string(id), body), nil
 }
 
 // order makes the bank account known to the gateway, and returns the exact order that pays the payout there. requested is the number of

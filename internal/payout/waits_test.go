@@ -1,11 +1,13 @@
 package payout_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
 
 	"bursar/internal/gateway"
+	"bursar/internal/ledger"
 	"bursar/internal/payout"
 )
 
@@ -40,6 +42,72 @@ func TestResend_LeaseExpired_SentByOneWorker(t *testing.T) {
 	if p := s.wantState(payout.Unknown); s.gateway.sent != 2 || p.Tries != before.Tries+1 {
 		t.Errorf("sent %d times, after %d tries, want 2 and %d", s.gateway.sent, p.Tries, before.Tries+1)
 	}
+}
+
+// TestSubmit_SuspendedAfterClaim has the machine stand still between the claim of an order and its sending, until the gateway has forgotten
+// the key. Another instance has paid meanwhile.
+func TestSubmit_SuspendedAfterClaim(t *testing.T) {
+	for name, tt := range map[string]struct {
+		before mood
+		claims func(payout.Payout) bool
+	}{
+		"the first sending": {fair, func(p payout.Payout) bool { return p.State == payout.Submitting }},
+		"a resend":          {lostRequests, func(p payout.Payout) bool { return p.State == payout.Unknown && p.Tries > 1 }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStoryAt(t, shortKeys)
+			sent := -1
+			suspended := s.newPayoutsOn(t, sleeping{s.db.Payouts(), func() {
+				p, err := s.db.Payout(t.Context(), s.id)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if sent >= 0 || !tt.claims(p) {
+					return
+				}
+				sent = 0
+				s.gateway.mood = fair
+				for range 25 {
+					s.later(time.Hour)
+				}
+				sent = s.gateway.sent
+			}})
+			s.gateway.mood = tt.before
+			wait := windowOver
+			for range 4 {
+				s.now = s.now.Add(wait)
+				ids, err := s.payouts.LeaseDue(t.Context(), 1)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, id := range ids {
+					err = suspended.Step(t.Context(), id)
+				}
+				if sent >= 0 {
+					if err == nil || s.gateway.sent != sent {
+						t.Errorf("sent %d times after %d, error %v", s.gateway.sent, sent, err)
+					}
+					return
+				}
+				wait = 15 * time.Second
+			}
+			t.Fatal("no order was claimed")
+		})
+	}
+}
+
+// sleeping is a store whose process may stand still after a change.
+type sleeping struct {
+	payout.Store
+	sleep func()
+}
+
+func (s sleeping) InGroup(ctx context.Context, scope ledger.Scope, fn func(payout.ChangeTx) error) error {
+	err := s.Store.InGroup(ctx, scope, fn)
+	if err == nil {
+		s.sleep()
+	}
+	return err
 }
 
 // TestStep_TriesBelowZero has the number of tries changed by hand: the step after is as the first.

@@ -3,10 +3,10 @@ package simulate_test
 // gatewayBugs are about several gateways, of which one takes another's place.
 var gatewayBugs = []planted{
 	{"an order goes to the gateway of today", []edit{
-		{inPayout, "answer := g.Submit(ctx, string(p.ID), body)", "answer := s.o.Gateways.Current().Submit(ctx, string(p.ID), body)"},
+		{inPayout, "s.sendClaimed(ctx, g, p.ID, body", "s.sendClaimed(ctx, s.o.Gateways.Current(), p.ID, body"},
 	}},
 	{"an order is sent again to the gateway of today", []edit{
-		{inPayout, "answer := g.Submit(ctx, string(sent.ID), sent.OrderBody)", "answer := s.o.Gateways.Current().Submit(ctx, string(sent.ID), sent.OrderBody)"},
+		{inPayout, "s.sendClaimed(ctx, g, sent.ID", "s.sendClaimed(ctx, s.o.Gateways.Current(), sent.ID"},
 	}},
 	{"a beneficiary of one gateway is used at another", []edit{
 		{inBank, "if a.Beneficiary != \"\" && a.Gateway == g.Name() {\n\t\treturn a.Beneficiary, nil", "if a.Beneficiary != \"\" {\n\t\treturn a.Beneficiary, nil"},

@@ -65,7 +65,7 @@ var bugs = []planted{
 		{inPayout, "\tif answer.Outcome == gateway.Accepted {\n\t\treturn s.applyReport(ctx, sent, answer.Report)", "\tif answer.Outcome == gateway.Refused {\n\t\t_, err := s.change(ctx, sent.ID, func(p *Payout) error {\n\t\t\tp.ReasonCode, p.Reason = answer.ReasonCode, answer.Reason\n\t\t\ts.finish(p, Failed)\n\t\t\treturn nil\n\t\t})\n\t\treturn err\n\t}\n\tif answer.Outcome == gateway.Accepted {\n\t\treturn s.applyReport(ctx, sent, answer.Report)"},
 	}},
 	{"a retry takes a new key", []edit{
-		{inPayout, "g.Submit(ctx, string(sent.ID), sent.OrderBody)", `g.Submit(ctx, fmt.Sprintf("%s-%d", sent.ID, sent.Tries), sent.OrderBody)`},
+		{inPayout, "s.sendClaimed(ctx, g, sent.ID,", `s.sendClaimed(ctx, g, ID(fmt.Sprintf("%s-%d", sent.ID, sent.Tries)),`},
 	}},
 	{"an order is sent again after its key ran out", []edit{
 		{inPayout, "return now.Before(p.SentAt.Add(g.Capabilities().ResendFor()))", "return !p.SentAt.IsZero()"},
@@ -340,7 +340,7 @@ var bugs = []planted{
 	}},
 	{"who has lost the claim sends all the same", []edit{
 		{inPayout, "claimed, err := s.startSubmitting(ctx, p, body)\n", "_, err = s.startSubmitting(ctx, p, body)\n"},
-		{inPayout, "\tif err != nil || !claimed {\n\t\treturn err\n\t}\n\tanswer := g.Submit(ctx, string(p.ID), body)", "\tif err != nil {\n\t\treturn err\n\t}\n\tanswer := g.Submit(ctx, string(p.ID), body)"},
+		{inPayout, "\tif err != nil || !claimed {\n\t\treturn err\n\t}\n\tanswer, err := s.sendClaimed(ctx, g, p.ID,", "\tif err != nil {\n\t\treturn err\n\t}\n\tanswer, err := s.sendClaimed(ctx, g, p.ID,"},
 	}},
 	{"what is sent again is not counted", []edit{
 		{inPayout, "\t\tp.Tries++\n\t\tp.DueAt = s.o.Now().Add(s.o.Lease).Truncate", "\t\tp.DueAt = s.o.Now().Add(s.o.Lease).Truncate"},
