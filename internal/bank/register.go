@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"strings"
 	"time"
@@ -253,8 +254,10 @@ func (s *Service) replace(ctx context.Context, tx Tx, r Registration, draft Acco
 			return Account{}, err
 		}
 	}
-	if _, err := tx.InsertBankAccount(ctx, draft); err != nil {
+	if isNew, err := tx.InsertBankAccount(ctx, draft); err != nil {
 		return Account{}, err
+	} else if !isNew {
+		return Account{}, ledger.ErrTampered.Because(fmt.Errorf("there is a bank account %s already", draft.ID))
 	}
 	by := r.by()
 	if err := s.endCurrent(ctx, tx, draft, by); err != nil {

@@ -34,11 +34,14 @@ type lostTransfer struct {
 }
 
 // maxLost bounds the lost transfers that are kept, some tens of megabytes. With more of them a start does not end, and nothing is sent.
-// lostAtOnce is how many are tried at once, more or less.
+// lostAtOnce is how many are tried at once.
 const maxLost, lostAtOnce = 100_000, 200
 
 // lostWait is the wait between attempts to take in what was lost: a row may have been repaired.
 const lostWait = time.Minute
+
+// lostTime bounds how long they are tried at once. No payout is leased meanwhile.
+const lostTime = 5 * time.Second
 
 // keepLost stops the payouts of the seller of a transfer that could not be taken in, and records it as unmatched.
 func (s *Service) keepLost(ctx context.Context, g gateway.Gateway, id ID, t gateway.Transfer, why string) error {
@@ -98,7 +101,11 @@ func (l *lostTransfers) due(now time.Time) (some []lostTransfer) {
 	}
 	for i := range sellers {
 		l.triedOf = sellers[(next+i)%len(sellers)]
-		if some = append(some, l.of[l.triedOf]...); len(some) >= lostAtOnce {
+		all := l.of[l.triedOf]
+		n := min(len(all), lostAtOnce-len(some))
+		some = append(some, all[:n]...)
+		l.of[l.triedOf] = slices.Concat(all[n:], all[:n]) // the next ones come first the next time
+		if len(some) >= lostAtOnce {
 			break
 		}
 	}
@@ -143,7 +150,12 @@ func (l *lostTransfers) stop(p Payout, until time.Time) {
 
 // retryLost tries once more to take in what was lost, now and then, and forgets what was, or what an admin has resolved.
 func (s *Service) retryLost(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, lostTime)
+	defer cancel()
 	for _, lost := range s.lost.due(s.o.Now()) {
+		if ctx.Err() != nil { // the others are tried the next time
+			return
+		}
 		isEnded, err := s.isResolved(ctx, lost)
 		if err == nil && !isEnded {
 			isEnded, err = s.takeInLost(ctx, lost)
