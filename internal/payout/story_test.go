@@ -812,6 +812,33 @@ func TestPoll_OtherID_FoundByReference(t *testing.T) {
 	}
 }
 
+// The gateway gives another worker another id, and that worker's process dies once it has stored the id. The first worker, whose answer is older, leaves it alone.
+func TestPoll_OtherID_StoredByAnotherWorker_Stays(t *testing.T) {
+	s := newSubmittedStory(t)
+	s.gateway.forgetful = true
+	for range 11 {
+		s.later(20 * time.Minute)
+	}
+	tr := s.gateway.transfers[string(s.id)]
+	s.gateway.forgetful, tr.id, tr.progress = false, "pout_older", gateway.Paid
+	changes := 1
+	other := s.newPayoutsOn(t, dying{s.db.Payouts(), &changes})
+	s.gateway.whenFound = func() {
+		s.gateway.whenFound = nil
+		tr.id = "pout_newer"
+		if err := other.Step(t.Context(), s.id); !errors.Is(err, errDied) {
+			t.Errorf("the other worker's step ended with %v", err)
+		}
+	}
+	s.later(20 * time.Minute)
+	p := s.wantState(payout.Submitted)
+	if p.GatewayID != "pout_newer" {
+		t.Errorf("it is known as %s", p.GatewayID)
+	}
+	s.later(p.DueAt.Sub(s.now))
+	s.wantState(payout.Completed)
+}
+
 // The transfer under the payout's reference is of another amount than was ordered, or is not paid: the first may have been.
 func TestPoll_OtherTransfer_RecordsDiscrepancy(t *testing.T) {
 	for name, change := range map[string]func(*transfer){
@@ -962,6 +989,53 @@ func TestSubmit_NotTakenWithoutLookup_WaitsAsAsked(t *testing.T) {
 	s.later(windowOver)
 	if wait := s.wantState(payout.Unknown).DueAt.Sub(s.now); wait < s.gateway.retryAfter {
 		t.Errorf("it is sent again in %s, and the gateway asked for %s", wait, s.gateway.retryAfter)
+	}
+}
+
+// A payout that was turned away once has a try behind it. When the answer to its next sending is lost, it is looked up before it is sent again.
+func TestSubmit_AnswerLostAfterNotTaken_LooksUpFirst(t *testing.T) {
+	s := newStory(t)
+	s.gateway.mood = closed
+	s.later(windowOver)
+	s.gateway.mood = lostRequests
+	s.later(5 * time.Second)
+	s.wantState(payout.Unknown)
+	sent := s.gateway.sent
+	s.later(5 * time.Second)
+	if p := s.wantState(payout.Unknown); s.gateway.sent != sent || p.Tries != 1 {
+		t.Errorf("after %d tries it was sent %d times more, want it looked up once", p.Tries, s.gateway.sent-sent)
+	}
+}
+
+// The gateway turns an order away, and answers the next sending with another amount. The payout is looked up before it is sent again.
+func TestSubmit_OtherAmountAfterNotTaken_LooksUpFirst(t *testing.T) {
+	s := newStory(t)
+	s.gateway.mood = closed
+	s.later(windowOver)
+	s.gateway.mood, s.gateway.whenTaken = fair, func(made *transfer) { made.amount++ }
+	s.later(5 * time.Second)
+	if p := s.wantState(payout.Unknown); p.Tries != 0 || p.DueAt.After(s.now) {
+		t.Errorf("after %d tries, it is due at %s; want it due at once, at %s", p.Tries, p.DueAt, s.now)
+	}
+	s.gateway.forgetful = true
+	sent := s.gateway.sent
+	s.later(0)
+	if s.wantState(payout.Unknown); s.gateway.sent != sent {
+		t.Error("it was sent again before it was looked up")
+	}
+}
+
+// A gateway that turns away an order that is sent again is left alone for as long as it asked.
+func TestResend_NotTaken_WaitsAsAsked(t *testing.T) {
+	s := newStory(t)
+	s.gateway.mood = lostRequests
+	s.later(windowOver)
+	s.later(5 * time.Second) // it is only looked up
+	s.gateway.mood, s.gateway.retryAfter = closed, time.Hour
+	sent := s.gateway.sent
+	s.later(time.Minute)
+	if wait := s.wantState(payout.Unknown).DueAt.Sub(s.now); s.gateway.sent != sent+1 || wait < s.gateway.retryAfter {
+		t.Errorf("sent %d times more, the next in %s; want once, and the gateway asked for %s", s.gateway.sent-sent, wait, s.gateway.retryAfter)
 	}
 }
 
