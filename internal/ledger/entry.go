@@ -215,7 +215,7 @@ func NewHead(owner string) Head { return Head{Owner: owner, Hash: FirstHash(owne
 
 // Check fails with [ErrTampered] unless the head is one that the service wrote.
 func (h Head) Check(keys Keys) error {
-	if h.Number == 0 && h == NewHead(h.Owner) {
+	if h.Number == 0 && h == NewHead(h.Owner) { // the number comes first because a new head takes a hash to make
 		return nil
 	}
 	if !CheckMAC(keys, h.MAC, macText(h.Owner, h.Number, h.Hash, h.Balance)) {

@@ -298,6 +298,22 @@ func TestKeys_WrongAndRotated(t *testing.T) {
 	}
 }
 
+// A MAC is one text: a line break in it, which the base64 decoder would skip, makes it another one.
+func TestCheckMAC_LineBreak_Refused(t *testing.T) {
+	message := []byte("about\nsomething")
+	mac := ledger.MAC(ours, message)
+	if !ledger.CheckMAC(ours, mac, message) {
+		t.Fatalf("%q is not the MAC that was made", mac)
+	}
+	for _, lineBreak := range []string{"\n", "\r", "\r\n"} {
+		for _, broken := range []string{mac + lineBreak, strings.Replace(mac, ".", "."+lineBreak, 1), mac[:10] + lineBreak + mac[10:]} {
+			if ledger.CheckMAC(ours, broken, message) {
+				t.Errorf("%q is taken for %q", broken, mac)
+			}
+		}
+	}
+}
+
 // TestHead_AnyFieldChanged changes one field of a head that entries led to.
 func TestHead_AnyFieldChanged(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -421,6 +437,26 @@ func TestCheckNewest(t *testing.T) {
 		got, err := tt.head.CheckNewest(ours, tt.from, tt.known, slices.Values(tt.newest))
 		if tt.whole && (err != nil || got != tt.head) || !tt.whole && !errors.Is(err, ledger.ErrTampered) {
 			t.Errorf("%s: found at entry %d, %v; want it whole: %t", name, got.Number, err, tt.whole)
+		}
+	}
+}
+
+// A listing that was cut says nothing of what is older than its first entry. What is newer has to be in it.
+func TestListing_Cut_ExcusesOlderEntriesAlone(t *testing.T) {
+	entry := func(number int64) ledger.Entry {
+		return ledger.Entry{Number: number, Posting: ledger.Posting{Owner: "usr_a", Type: ledger.BankAccountAdded, Subject: fmt.Sprint("bka_", number)}}
+	}
+	listed := []ledger.Entry{entry(4), entry(8)}
+	for _, cut := range []bool{true, false} {
+		limit := len(listed) + 1
+		if cut {
+			limit = len(listed)
+		}
+		listing := ledger.ListingOf(ledger.BankAccountAdded, listed, limit)
+		for number, want := range map[int64]bool{3: cut, 4: true, 6: false, 8: true, 9: false} {
+			if err := listing.Check(entry(number)); (err == nil) != want || err != nil && !errors.Is(err, ledger.ErrNotListed) {
+				t.Errorf("entry %d in a listing of entries 4 and 8 that was cut %t: %v; want it complete %t", number, cut, err, want)
+			}
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package ledger_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -42,6 +43,33 @@ func TestAfter_Frozen(t *testing.T) {
 		}
 		if read, err := before.Follow(ours, e); err != nil || read != at {
 			t.Errorf("entry %d, %s, is read back as %+v, %v", i+1, tt.typ, read, err)
+		}
+	}
+}
+
+// When a hold ends, its entry alone says. One that says that a hold ends earlier than it did does not follow on the entries before it.
+func TestFollow_HoldEndsEarlier_IsTampered(t *testing.T) {
+	now := time.Date(2026, 11, 2, 9, 0, 0, 0, time.UTC)
+	hold := func(at ledger.Head) (ledger.Head, ledger.Entry) {
+		t.Helper()
+		p, err := ledger.HoldPosting("usr_a", ledger.ActorSystem, ledger.HoldBankAccountReplaced, now, now.Add(72*time.Hour))
+		if err != nil {
+			t.Fatal(err)
+		}
+		next, e, err := at.Post(ours, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return next, e
+	}
+	first, _ := hold(ledger.NewHead("usr_a"))
+	_, second := hold(first)
+	for by, whole := range map[time.Duration]bool{-time.Hour: false, -time.Microsecond: false, 0: true, time.Hour: true} {
+		e := second
+		e.After.HoldUntil += by.Microseconds()
+		e.Hash = e.Before.Next(e.Own())
+		if _, err := first.Follow(nil, e); (err == nil) != whole || err != nil && !errors.Is(err, ledger.ErrTampered) {
+			t.Errorf("the hold ends %s later: %v; want the entry to follow %t", by, err, whole)
 		}
 	}
 }
