@@ -148,6 +148,77 @@ func TestRelease_LongJournalsOfManySellers(t *testing.T) {
 	}
 }
 
+// countingStore is a store that counts the journals that transactions read.
+type countingStore struct {
+	sale.Store
+	checked *int
+}
+
+func (c countingStore) InTx(ctx context.Context, fn func(sale.Tx) error) error {
+	return c.Store.InTx(ctx, func(tx sale.Tx) error { return fn(countingTx{tx, c.checked}) })
+}
+
+type countingTx struct {
+	sale.Tx
+	checked *int
+}
+
+func (c countingTx) CheckJournal(ctx context.Context, owner string, from int64) error {
+	*c.checked++
+	return c.Tx.CheckJournal(ctx, owner, from)
+}
+
+// TestRelease_LongJournalOfTwoSales_ReadFromTheOlder has two sales of a long journal due, of which the newer one is looked at first. One read is enough for both.
+func TestRelease_LongJournalOfTwoSales_ReadFromTheOlder(t *testing.T) {
+	s := openShop(t)
+	checked := 0
+	store := &reading{Store: countingStore{longStore{s.db.Sales()}, &checked}}
+	s.options.Store = store
+	var err error
+	if s.sales, err = sale.New(s.options); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{"order-2", "order-1"} { // those that are due are listed by their ids
+		s.record(sale.NewSale{ID: id, Seller: "usr_seller", Amount: 100, AvailableAt: s.now.Add(time.Hour)}, true)
+	}
+	s.now = s.now.Add(time.Hour)
+	if n := s.release(); n != 2 || store.reads != 1 || checked != 0 {
+		t.Errorf("%d sales were released; the journal was read %d times, and in transactions %d times; want 2, 1 and 0", n, store.reads, checked)
+	}
+	s.wantBalance(0, 200, 200)
+}
+
+// TestRefund_LongJournalPutBack_ReadAgain has another instance add an entry before the journal is read outside of the transaction, and the datastore put back
+// to before that once it was read. The journal that is there is whole.
+func TestRefund_LongJournalPutBack_ReadAgain(t *testing.T) {
+	s, store := openLongShop(t)
+	kept := []string{"journals", "entries", "earnings", "queued_events"}
+	for _, table := range kept {
+		s.place.ByHand(t, `CREATE TABLE kept_`+table+` AS SELECT * FROM `+table)
+	}
+	store.first = func() {
+		o := s.options
+		o.Store = s.place.Open(t).Sales()
+		other, err := sale.New(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := other.Record(t.Context(), sale.NewSale{ID: "late", Seller: "usr_seller", Amount: 1}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	store.then = func() {
+		s.place.ByHand(t, `DELETE FROM sales WHERE id = 'late'`)
+		for _, table := range kept {
+			s.place.ByHand(t, `DELETE FROM `+table)
+			s.place.ByHand(t, `INSERT INTO `+table+` SELECT * FROM kept_`+table)
+			s.place.ByHand(t, `DROP TABLE kept_`+table)
+		}
+	}
+	s.refundOf("first", "r2", 100)
+	s.wantBalance(1000-200+2100, 0, 1000-200+2100)
+}
+
 // TestLongJournal_ReadFails has the read outside of the transaction fail: nothing may look as if it were done.
 func TestLongJournal_ReadFails(t *testing.T) {
 	s, store := openLongShop(t)

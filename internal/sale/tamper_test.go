@@ -261,6 +261,20 @@ func TestTamperedSale_DueEarlier(t *testing.T) {
 	s.wantBalance(0, 905_300, 905_300)
 }
 
+// TestTamperedSale_DueSoon_ReleasedInItsTime is looked at again when it is available, and not an hour later.
+func TestTamperedSale_DueSoon_ReleasedInItsTime(t *testing.T) {
+	s := openShop(t)
+	s.record(sale.NewSale{ID: "order-1", Seller: "usr_seller", Amount: 5000, OccurredAt: s.now, AvailableAt: s.now.Add(10 * time.Minute)}, true)
+	s.place.ByHand(t, `UPDATE sales SET due_at = 1`)
+	if _, err := s.sales.ReleaseDue(t.Context()); !errors.Is(err, ledger.ErrTampered) {
+		t.Errorf("released: %v", err)
+	}
+	s.wantBalances(5000, 0)
+	s.now = s.now.Add(10 * time.Minute)
+	s.release()
+	s.wantBalance(0, 5000, 5000)
+}
+
 // TestTamperedRefund changes what is stored of a refund. No refund under its id is made again or taken for made.
 func TestTamperedRefund(t *testing.T) {
 	for _, tt := range []struct{ change, id string }{
