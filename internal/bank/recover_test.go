@@ -9,6 +9,7 @@ import (
 	"bursar/internal/bank"
 	"bursar/internal/gateway"
 	"bursar/internal/id"
+	"bursar/internal/money"
 )
 
 func TestRecover_ExistingAccount_Unchanged(t *testing.T) {
@@ -70,6 +71,29 @@ func TestRecover_RecognisesAccountByNumber(t *testing.T) {
 	a = h.register(h.ashas())
 	if err := h.service.Recover(t.Context(), "usr_asha", a.ID, "double", "fa_1"); err != nil || h.account().Beneficiary != "fa_1" {
 		t.Errorf("%v, and it is %q there", err, h.account().Beneficiary)
+	}
+}
+
+// TestRecover_NamedAtAnotherGateway_NameStays recovers an account for a payout of a gateway that is not the one whose name of it is stored.
+func TestRecover_NamedAtAnotherGateway_NameStays(t *testing.T) {
+	h := newFixture(t, pending())
+	a := h.register(h.ashas())
+	h.mustStep()
+	want := h.account()
+	inr, err := money.ParseCurrency("INR")
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := &double{name: "another", registered: []string{h.ashas().Number.Reveal()}}
+	if h.router, err = gateway.NewRouter(inr, "another", h.gateway, other); err != nil {
+		t.Fatal(err)
+	}
+	h.open()
+	if err := h.service.Recover(t.Context(), a.Seller, a.ID, "another", "fa_other"); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, h.account()); diff != "" {
+		t.Errorf("account (-want +got):\n%s", diff)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -19,6 +20,7 @@ import (
 	"bursar/internal/bank/ifsc"
 	"bursar/internal/fault"
 	"bursar/internal/gateway"
+	"bursar/internal/id"
 	"bursar/internal/keyset"
 	"bursar/internal/ledger"
 	"bursar/internal/store"
@@ -508,6 +510,21 @@ func TestStep_Interrupted_CountsNoTry(t *testing.T) {
 	}
 }
 
+// The week is over at its last instant, not after it.
+func TestStep_SlowVerification_ReviewWhenTheWeekIsOver(t *testing.T) {
+	for age, want := range map[time.Duration]bank.Status{
+		7*24*time.Hour - time.Microsecond: bank.StatusUnverified, 7 * 24 * time.Hour: bank.StatusReview,
+	} {
+		h := newFixture(t, pending())
+		a := h.register(h.ashas())
+		h.now = a.CreatedAt.Add(age)
+		h.mustStep()
+		if got := h.account().Status; got != want {
+			t.Errorf("after %s it is %s, want %s", age, got, want)
+		}
+	}
+}
+
 // A bank may take days. It is polled often at first and then hourly, for a week.
 func TestStep_SlowVerification_ReviewAfterAWeek(t *testing.T) {
 	h := newFixture(t, pending())
@@ -610,6 +627,24 @@ func TestBeneficiary(t *testing.T) {
 	}
 	if _, err := h.service.Beneficiary(t.Context(), a.Seller, a.ID, "double", h.asked(a.Seller)); !errors.Is(err, bank.ErrNotAccepted) {
 		t.Errorf("of a rejected account: err = %v, want ErrNotAccepted", err)
+	}
+}
+
+// A payout is asked for, and then a start after a restore makes so many former accounts again that one page of those that were added last holds none that was
+// there before.
+func TestBeneficiary_ManyAddedSince_Paid(t *testing.T) {
+	h := newFixture(t, accepted(100))
+	a := h.register(h.ashas())
+	h.mustStep()
+	requested := h.asked(a.Seller)
+	h.gateway.registered = []string{"00100123456780"}
+	for i := range 101 {
+		if err := h.service.Recover(t.Context(), a.Seller, bank.ID(id.New("bka_", h.now)), "double", fmt.Sprint("fa_", i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if to, err := h.service.Beneficiary(t.Context(), a.Seller, a.ID, "double", requested); err != nil || to != "fa_"+string(a.ID) {
+		t.Errorf("it is paid to %q, %v", to, err)
 	}
 }
 

@@ -3,11 +3,15 @@ package bank_test
 import (
 	"errors"
 	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"bursar/internal/bank"
 	"bursar/internal/fault"
 	"bursar/internal/gateway"
 	"bursar/internal/ledger"
+	"bursar/internal/mail"
 )
 
 // In these tests a record is changed by hand while the service is at work, and may be put back later.
@@ -74,6 +78,21 @@ func TestRegister_AccountHidden_HoldsPayouts(t *testing.T) {
 		if err != nil || balance.Hold(h.now).IsZero() {
 			t.Errorf("after %s payouts are on hold until %v, %v", hide, balance.Hold(h.now), err)
 		}
+	}
+}
+
+// TestRegister_AccountHidden_IsMailed tells the seller of it, although no account seems to be replaced.
+func TestRegister_AccountHidden_IsMailed(t *testing.T) {
+	h := newFixture(t, accepted(100))
+	h.register(h.ashas())
+	h.mustStep()
+	h.place.ByHand(t, `DELETE FROM bank_accounts`)
+	next := h.ashas()
+	next.Number = mustNumber(t, "50100123456711")
+	h.register(next)
+	want := []mail.Data{mail.BankAccountReplaced{At: h.now.UTC(), Now: "6711", HoldUntil: h.now.UTC().Add(72 * time.Hour)}}
+	if diff := cmp.Diff(want, h.mailbox.To("usr_asha@example.com")); diff != "" {
+		t.Errorf("mails (-want +got):\n%s", diff)
 	}
 }
 
