@@ -41,12 +41,15 @@ func newQueue[J any]() queue[J] {
 	return queue[J]{jobs: make(chan J, maxQueue), sizes: &groupSizes{}}
 }
 
-// put adds a job, waiting for a place no longer than ctx.
+// put adds a job, waiting for a place no longer than ctx. It adds none once ctx has ended.
 func (q *queue[J]) put(ctx context.Context, j J) error {
 	q.closing.RLock()
 	defer q.closing.RUnlock()
 	if q.closed {
 		return errClosed
+	}
+	if err := ctx.Err(); err != nil { // a select would take either case
+		return errNotBegun.Because(err)
 	}
 	select {
 	case q.jobs <- j:

@@ -12,8 +12,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"bursar/internal/fault"
 )
 
 func openTemp(t testing.TB) *DB {
@@ -152,12 +150,47 @@ func TestUpdate_ContextEnded_NotRun(t *testing.T) {
 	db := openTemp(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	err := db.Update(ctx, put(ctx, "late", "1"))
-	if f := fault.From(err); f == nil || f.Kind != fault.Unavailable {
-		t.Errorf("error %v, want a fault of kind Unavailable", err)
+	if err := db.Update(ctx, put(ctx, "late", "1")); !errors.Is(err, errNotBegun) {
+		t.Errorf("error %v, want errNotBegun", err)
 	}
 	if got := names(t, db); len(got) != 0 {
 		t.Errorf("stored %v, want nothing", got)
+	}
+}
+
+// TestUpdate_ContextEndsInQueue_NotRun has the caller go while the writer is at work on another's closure.
+func TestUpdate_ContextEndsInQueue_NotRun(t *testing.T) {
+	db := openTemp(t)
+	w := db.writer.(*groupWriter)
+	ctx, cancel := context.WithCancel(t.Context())
+	late := &sqliteJob{job: job[*Tx]{ctx: ctx, fn: put(ctx, "late", "1"), answer: make(chan error, 1)}}
+	err := db.Update(t.Context(), func(*Tx) error {
+		defer cancel()
+		return w.queue.put(ctx, late)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := <-late.answer; !errors.Is(err, errNotBegun) {
+		t.Errorf("error %v, want errNotBegun", err)
+	}
+	if got := names(t, db); len(got) != 0 {
+		t.Errorf("stored %v, want nothing", got)
+	}
+}
+
+// TestQueue_ContextEnded_TakesNothing puts jobs of a caller who has gone into a queue that has room for them.
+func TestQueue_ContextEnded_TakesNothing(t *testing.T) {
+	q := newQueue[int]()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for i := range 100 {
+		if err := q.put(ctx, i); !errors.Is(err, errNotBegun) {
+			t.Fatalf("error %v, want errNotBegun", err)
+		}
+	}
+	if n := len(q.jobs); n != 0 {
+		t.Errorf("%d jobs wait, want none", n)
 	}
 }
 

@@ -158,6 +158,24 @@ func TestUnit_KeyOutsideScope(t *testing.T) {
 	}
 }
 
+// TestUnit_ErrorOfKeyOutsideScopeDropped_KeepsNothing has a change go on although it was refused a key, and save its own.
+func TestUnit_ErrorOfKeyOutsideScopeDropped_KeepsNothing(t *testing.T) {
+	for name, drop := range map[string]bool{"it asks for its own key alone": false, "it asks for another's key first": true} {
+		u := newUnit(nil, &tailCache{}, 1)
+		j := &unitJob{scope: ledger.Scope{Owner: "usr_a", Key: "key"}}
+		j.ctx, j.fn = t.Context(), func(tx payout.ChangeTx) error {
+			if drop {
+				_, _ = tx.Idempotency(t.Context(), "usr_b", "key")
+			}
+			_, err := tx.SaveIdempotency(t.Context(), "usr_a", "key", payout.Idempotency{Payout: "pyt_1"}, noon)
+			return err
+		}
+		if err := u.serve(j); (err != nil) != drop || (len(u.writes.idempotency) == 0) != drop {
+			t.Errorf("%s: %v, and %d keys are written", name, err, len(u.writes.idempotency))
+		}
+	}
+}
+
 // TestUnit_SharesPause locks the pause of payouts only where a change that asks for it names a payout, and the engine has the lock.
 func TestUnit_SharesPause(t *testing.T) {
 	for name, tt := range map[string]struct {
