@@ -64,14 +64,14 @@ var mayImport = map[string][]string{
 
 	"event": slices.Concat(leaves, []string{"ledger", "mail"}),
 
-	"webhook":        slices.Concat(leaves, []string{"event", "mail"}),
+	"webhook":        slices.Concat(leaves, []string{"event", "ledger", "mail"}),
 	"webhook/sender": {"dialguard", "web", "webhook"},
 
 	"proof":     slices.Concat(leaves, []string{"ledger"}),
 	"health":    slices.Concat(leaves, []string{"ledger"}),
 	"inbox":     slices.Concat(leaves, []string{"bank", "payout", "reconcile", "webhook"}),
 	"search":    slices.Concat(leaves, []string{"auth", "bank", "payout", "sale"}),
-	"reconcile": slices.Concat(leaves, []string{"gateway", "payout"}),
+	"reconcile": slices.Concat(leaves, []string{"gateway", "ledger", "payout"}),
 
 	"npmtest":   {},
 	"pgtest":    {"porttest"},

@@ -70,7 +70,7 @@ func newServices(p parts) (Services, error) {
 	if err != nil {
 		return Services{}, err
 	}
-	var notifier auth.Mails = mails
+	var notifier mail.Queuer = mails
 	if p.past {
 		notifier = noMails{}
 	}
@@ -155,7 +155,7 @@ func (b *Datastore) Proofs(logger *slog.Logger) (*proof.Service, error) {
 }
 
 // newAuth makes the service that knows users.
-func newAuth(p parts, mails auth.Mails) (*auth.Service, error) {
+func newAuth(p parts, mails mail.Queuer) (*auth.Service, error) {
 	return auth.New(auth.Options{
 		Store: p.datastore.db.Auth(), Keys: p.datastore.keys, Encrypter: p.datastore.keys, Mails: mails, Now: p.now, Logger: p.logger, Tampered: p.tampered,
 		Providers:         p.providers,

@@ -6,12 +6,13 @@ import (
 	"time"
 
 	"bursar/internal/event"
+	"bursar/internal/mail"
 	"bursar/internal/webhook"
 	"bursar/internal/webhook/sender"
 )
 
 // newEndpoints makes the service that delivers events to the marketplace's servers.
-func newEndpoints(p parts, mails webhook.Mails, bodies webhook.Bodies) (*webhook.Service, error) {
+func newEndpoints(p parts, mails mail.Queuer, bodies webhook.Bodies) (*webhook.Service, error) {
 	post, err := sender.New(sender.Options{Loopback: p.cfg.Addr.IsLoopback(), Private: p.cfg.WebhookPrivateNetworks, Now: p.now})
 	if err != nil {
 		return nil, err

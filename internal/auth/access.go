@@ -42,7 +42,7 @@ func (s *Service) SetAccess(ctx context.Context, by decision.By, userID string, 
 		if err := s.endWithoutAccess(ctx, tx, userID, role, suspended); err != nil {
 			return err
 		}
-		return tx.RecordDecision(ctx, record)
+		return ledger.RecordDecision(ctx, tx, record)
 	})
 	if suspended {
 		err = s.endAnyway(ctx, userID, "", endedBySuspension, err)

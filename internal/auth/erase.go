@@ -144,7 +144,7 @@ func (s *Service) erase(ctx context.Context, tx Tx, p Principal, from Device) er
 		func() error { return s.clearFactors(ctx, tx, user.ID, Device{}) },
 		func() error { return s.record(ctx, tx, user.ID, ledger.AccountDeleted, Device{}) }, // without what identifies a person
 		func() error {
-			return tx.RecordDecision(ctx, decision.New(by, decision.ChangeAccess, user.ID, user.ID, now))
+			return ledger.RecordDecision(ctx, tx, decision.New(by, decision.ChangeAccess, user.ID, user.ID, now))
 		},
 	} {
 		if err := step(); err != nil {

@@ -226,7 +226,7 @@ func (s *Service) giveToOwner(ctx context.Context, tx Tx, u User, from Device, r
 			}
 			// The last decision on record says what role the row must have.
 			by := decision.By{User: u.ID, Note: AccessNote(u.Role, was.Suspended, "The owner of the address took the account over.")}
-			return tx.RecordDecision(ctx, decision.New(by, decision.ChangeAccess, u.ID, u.ID, now))
+			return ledger.RecordDecision(ctx, tx, decision.New(by, decision.ChangeAccess, u.ID, u.ID, now))
 		},
 		func() error {
 			// Money that is there may be the registrant's, or the owner who comes now another thief.

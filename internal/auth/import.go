@@ -14,6 +14,7 @@ import (
 
 	"bursar/internal/decision"
 	"bursar/internal/id"
+	"bursar/internal/ledger"
 	"bursar/internal/limits"
 	"bursar/internal/passwordhash"
 )
@@ -159,7 +160,7 @@ func (i *Import) add(ctx context.Context, tx Tx, lines []checkedLine, now time.T
 	}
 	by := i.by
 	by.Note = strings.TrimSpace(fmt.Sprintf("Imported %d users of lines %d to %d. %s", created, lines[0].Number, lines[len(lines)-1].Number, by.Note))
-	return results, tx.RecordDecision(ctx, decision.New(by, decision.ImportUsers, decision.Platform, decision.Platform, now))
+	return results, ledger.RecordDecision(ctx, tx, decision.New(by, decision.ImportUsers, decision.Platform, decision.Platform, now))
 }
 
 // keepDecoy makes refused sign-ins take as long as a check of the costliest hash that was ever imported.

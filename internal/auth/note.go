@@ -68,7 +68,7 @@ func (s *Service) AddNote(ctx context.Context, by decision.By, userID string) (N
 		if len(known) >= MaxNotes {
 			return ErrTooManyNotes
 		}
-		return tx.RecordDecision(ctx, made)
+		return ledger.RecordDecision(ctx, tx, made)
 	})
 	if err != nil {
 		return Note{}, false, err

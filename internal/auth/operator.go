@@ -151,7 +151,7 @@ func (s *Service) changeAccess(ctx context.Context, by decision.By, userID strin
 		}
 		record := by
 		record.Note = AccessNote(user.Role, user.Suspended, by.Note)
-		return tx.RecordDecision(ctx, decision.New(record, decision.ChangeAccess, userID, userID, now))
+		return ledger.RecordDecision(ctx, tx, decision.New(record, decision.ChangeAccess, userID, userID, now))
 	})
 	if user.Suspended {
 		err = s.endAnyway(ctx, userID, "", endedBySuspension, err)
@@ -208,7 +208,7 @@ func (s *Service) ResetPassword(ctx context.Context, by decision.By, userID, pas
 		if _, err := s.o.Mails.Queue(ctx, tx, mail.Mail{User: userID, Data: notice}); err != nil {
 			return err
 		}
-		return tx.RecordDecision(ctx, decision.New(by, decision.SetPassword, userID, userID, now))
+		return ledger.RecordDecision(ctx, tx, decision.New(by, decision.SetPassword, userID, userID, now))
 	})
 	if err = s.endAnyway(ctx, userID, "", endedByPassword, err); err != nil {
 		return User{}, err

@@ -5,7 +5,6 @@ import (
 	"crypto/ed25519"
 	"time"
 
-	"bursar/internal/decision"
 	"bursar/internal/ledger"
 	"bursar/internal/mail"
 )
@@ -27,12 +26,6 @@ type Keys interface {
 type Encrypter interface {
 	Encrypt(plaintext, context string) (string, error)
 	Decrypt(encrypted, context string) (string, error)
-}
-
-// Mails queues mails in a transaction.
-type Mails interface {
-	// Queue reports whether it queued m: over a limit it does not.
-	Queue(ctx context.Context, tx mail.Tx, m mail.Mail) (bool, error)
 }
 
 // Store keeps users, sessions, service keys and throttle counters.
@@ -76,6 +69,7 @@ type Store interface {
 type Tx interface {
 	mail.Tx
 	ledger.Appender
+	ledger.EntriesReader
 	// InsertUser adds u, or fails with [ErrEmailTaken].
 	InsertUser(ctx context.Context, u User) error
 	// SetPasswordHash replaces a user's hash if it is still old, and reports whether it was.
@@ -90,11 +84,6 @@ type Tx interface {
 	ResetUser(ctx context.Context, u User) error
 	// Admins lists who is an admin and not suspended, and keeps it so until the transaction ends.
 	Admins(ctx context.Context) ([]string, error)
-	// EntriesAbout lists what an owner's journal says of a subject, oldest first. It fails with [ledger.ErrTampered] if the
-	// service did not write all of it.
-	EntriesAbout(ctx context.Context, owner, subject string) ([]ledger.Entry, error)
-	// RecordDecision adds d to the record of what admins decided.
-	RecordDecision(ctx context.Context, d decision.Decision) error
 	// UserUnchanged reports whether a user still has that password hash and is not suspended, and
 	// keeps it so until the transaction ends.
 	UserUnchanged(ctx context.Context, userID, passwordHash string) (bool, error)

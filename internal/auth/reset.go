@@ -70,7 +70,7 @@ func (s *Service) ResetUser(ctx context.Context, r Reset) error {
 		if _, err := s.holdPayoutsBy(ctx, tx, ledger.ActorOperator+r.Operator, user, ledger.HoldPasswordReset); err != nil {
 			return err
 		}
-		return tx.RecordDecision(ctx, decision.New(by, decision.ChangeAccess, user.ID, user.ID, now))
+		return ledger.RecordDecision(ctx, tx, decision.New(by, decision.ChangeAccess, user.ID, user.ID, now))
 	})
 	if err == nil {
 		s.o.Logger.InfoContext(ctx, "account reset", slog.String("user", user.ID), slog.String("role", string(user.Role)))

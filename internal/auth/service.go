@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"runtime"
 	"time"
+
+	"bursar/internal/mail"
 )
 
 // Options are what a service is made of.
@@ -15,7 +17,7 @@ type Options struct {
 	// Encrypter keeps what a browser carries from the start of a sign-in to its end.
 	Encrypter Encrypter
 	// Mails tells users what happened to their accounts.
-	Mails Mails
+	Mails mail.Queuer
 	// CoolDown is how long a seller's payouts are on hold after a change of the sign-in.
 	CoolDown time.Duration
 	// Providers are those that are set up, if any.

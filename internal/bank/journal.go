@@ -36,13 +36,8 @@ func CheckEntries(a Account, entries []ledger.Entry) error {
 	return nil
 }
 
-// entriesReader is where an account's entries are read.
-type entriesReader interface {
-	EntriesAbout(ctx context.Context, seller, id string) ([]ledger.Entry, error)
-}
-
 // check fails with [ledger.ErrTampered] if the account is not what the service wrote. It returns the account's entries.
-func check(ctx context.Context, from entriesReader, a Account) ([]ledger.Entry, error) {
+func check(ctx context.Context, from ledger.EntriesReader, a Account) ([]ledger.Entry, error) {
 	entries, err := from.EntriesAbout(ctx, a.Seller, string(a.ID))
 	if err == nil {
 		err = CheckEntries(a, entries)

@@ -4,16 +4,9 @@ import (
 	"context"
 	"time"
 
-	"bursar/internal/decision"
 	"bursar/internal/ledger"
 	"bursar/internal/mail"
 )
-
-// Mails queues mails in a transaction.
-type Mails interface {
-	// Queue reports whether it queued m: over a limit it does not.
-	Queue(ctx context.Context, tx mail.Tx, m mail.Mail) (bool, error)
-}
 
 // Proofs asks sellers who have a second factor for a fresh proof of who they are.
 type Proofs interface {
@@ -28,9 +21,7 @@ type Store interface {
 	BankAccount(ctx context.Context, seller string) (Account, error)
 	// BankAccountByID finds any account ever registered, or [ErrNone].
 	BankAccountByID(ctx context.Context, id ID) (Account, error)
-	// EntriesAbout lists what a seller's journal says of an account, oldest first. It fails with [ledger.ErrTampered]
-	// if the service did not write all of it.
-	EntriesAbout(ctx context.Context, seller, id string) ([]ledger.Entry, error)
+	ledger.EntriesReader
 	// AccountsAdded lists the entries numbered below before that added a seller's accounts, newest first, up to limit. It fails with
 	// [ledger.ErrTampered] if the service did not write all of them.
 	AccountsAdded(ctx context.Context, seller string, before int64, limit int) ([]ledger.Entry, error)
@@ -47,10 +38,9 @@ type Store interface {
 type Tx interface {
 	mail.Tx
 	ledger.Appender
+	ledger.EntriesReader
 	// Balance is the owner's totals, which stay as they are until the transaction ends.
 	Balance(ctx context.Context, owner string) (ledger.Balance, error)
-	// EntriesAbout is as the store's.
-	EntriesAbout(ctx context.Context, seller, id string) ([]ledger.Entry, error)
 	// AccountsAdded is as the store's, of all accounts.
 	AccountsAdded(ctx context.Context, seller string, limit int) ([]ledger.Entry, error)
 	// SellerExists reports whether a user may be paid, and keeps it so until the transaction ends.
@@ -77,8 +67,6 @@ type Tx interface {
 	// RescheduleVerification makes the next step of the verification with the verifier's id due now, if it
 	// is under way, and reports whether it is.
 	RescheduleVerification(ctx context.Context, verificationID string, now time.Time) (bool, error)
-	// RecordDecision adds to the record of what admins decided.
-	RecordDecision(ctx context.Context, d decision.Decision) error
 	// SetBeneficiary records which gateway calls the account what, if its name, gateway, verification and status are as they were seen,
 	// and reports whether that was so.
 	SetBeneficiary(ctx context.Context, seen, a Account) (bool, error)

@@ -13,6 +13,7 @@ import (
 	"bursar/internal/gateway"
 	"bursar/internal/id"
 	"bursar/internal/ledger"
+	"bursar/internal/mail"
 	"bursar/internal/retry"
 )
 
@@ -22,7 +23,7 @@ type Options struct {
 	Keys     Keys
 	Gateways *gateway.Router
 	// Mails tells sellers that their bank account was replaced.
-	Mails     Mails
+	Mails     mail.Queuer
 	Directory Directory
 	// Proofs may be nil: then no proof is asked for.
 	Proofs Proofs

@@ -220,7 +220,7 @@ func (s *Service) save(ctx context.Context, seen Account, a *Account, by *decisi
 		if err := record(ctx, tx, seen, *a, actor, s.o.Now()); err != nil || by == nil {
 			return err
 		}
-		return tx.RecordDecision(ctx, *by)
+		return ledger.RecordDecision(ctx, tx, *by)
 	})
 	if err == nil && saved && a.Status != seen.Status {
 		s.o.Logger.InfoContext(ctx, "bank account verification ended",

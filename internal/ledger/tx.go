@@ -14,6 +14,13 @@ type Appender interface {
 	Append(ctx context.Context, p Posting) (Entry, error)
 }
 
+// EntriesReader is where the entries about one subject are read.
+type EntriesReader interface {
+	// EntriesAbout lists what an owner's journal says of a subject, oldest first. It fails with [ErrTampered] if the service did
+	// not write all of it.
+	EntriesAbout(ctx context.Context, owner, subject string) ([]Entry, error)
+}
+
 var errUndone = errors.New("ledger: undone")
 
 // DryRun returns inTx for a trial: it undoes each transaction, and still reports success where the closure succeeds.

@@ -33,6 +33,12 @@ type Tx interface {
 	RefundThrottle(ctx context.Context, bucket string, cost time.Duration) error
 }
 
+// Queuer queues mails in the transactions of domains, as [Service.Queue] does.
+type Queuer interface {
+	// Queue reports whether it queued m: over a limit it does not.
+	Queue(ctx context.Context, tx Tx, m Mail) (bool, error)
+}
+
 // JobTx is what the job that sends mails asks of a transaction.
 type JobTx interface {
 	// LeaseDueMails leases up to limit mails that are due by now: their due time becomes until, and each counts one more

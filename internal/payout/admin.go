@@ -220,7 +220,7 @@ func (s *Service) ResolveUnmatchedTransfer(ctx context.Context, by decision.By, 
 		if !resolved {
 			return ErrUnmatchedTransferResolved
 		}
-		return tx.RecordDecision(ctx, made)
+		return ledger.RecordDecision(ctx, tx, made)
 	})
 	if err == nil {
 		s.logDecision(ctx, made)
@@ -255,7 +255,7 @@ func (s *Service) decide(
 		if added != "" {
 			record.Note += "\n\n" + added
 		}
-		return tx.RecordDecision(ctx, record)
+		return ledger.RecordDecision(ctx, tx, record)
 	})
 	switch {
 	case err != nil:

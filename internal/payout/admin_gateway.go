@@ -41,7 +41,7 @@ func (s *Service) AskGateway(ctx context.Context, by decision.By, id ID) (Payout
 		if err := checkOwner(ctx, tx, seen); err != nil {
 			return err
 		}
-		return tx.RecordDecision(ctx, asked)
+		return ledger.RecordDecision(ctx, tx, asked)
 	}); err != nil {
 		return Payout{}, err
 	}
@@ -116,7 +116,7 @@ func (s *Service) MatchTransfer(ctx context.Context, by decision.By, id ID, gate
 	made := decision.New(by, decision.MatchTransfer, seen.Seller, string(id), s.o.Now())
 	if seen.State == Waiting {
 		var moved bool
-		moved, err = s.recordTransferIf(ctx, seen, report, ledger.ActorAdmin+by.Admin, func(tx ChangeTx) error { return tx.RecordDecision(ctx, made) })
+		moved, err = s.recordTransferIf(ctx, seen, report, ledger.ActorAdmin+by.Admin, func(tx ChangeTx) error { return ledger.RecordDecision(ctx, tx, made) })
 		if err == nil && !moved {
 			err = ErrMovedOn
 		}
@@ -126,7 +126,7 @@ func (s *Service) MatchTransfer(ctx context.Context, by decision.By, id ID, gate
 			if !p.isUnresolved() {
 				return nil, movedOn(p)
 			}
-			return func(tx ChangeTx, _ Payout) error { return tx.RecordDecision(ctx, made) }, nil
+			return func(tx ChangeTx, _ Payout) error { return ledger.RecordDecision(ctx, tx, made) }, nil
 		})
 	}
 	if d, isDiscrepancy := errors.AsType[discrepancyError](err); isDiscrepancy && d.Error() == TamperedNote {

@@ -179,7 +179,7 @@ func (s *Service) recordCancel(ctx context.Context, tx ChangeTx, c Caller, p Pay
 		return nil
 	}
 	made.Owner = p.Seller // the row that was read before may have been changed by hand
-	return tx.RecordDecision(ctx, made)
+	return ledger.RecordDecision(ctx, tx, made)
 }
 
 // cancelAtGateway asks the gateway to cancel a payout, as it was checked, and records what the gateway reports. Of several calls at

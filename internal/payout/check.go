@@ -46,13 +46,8 @@ func CheckEntries(p Payout, entries []ledger.Entry) error {
 	return nil
 }
 
-// entriesReader is where a payout's entries are read.
-type entriesReader interface {
-	EntriesAbout(ctx context.Context, seller, id string) ([]ledger.Entry, error)
-}
-
 // check fails with [ErrPayoutTampered] if the payout is not what the service wrote.
-func check(ctx context.Context, from entriesReader, p Payout) ([]ledger.Entry, error) {
+func check(ctx context.Context, from ledger.EntriesReader, p Payout) ([]ledger.Entry, error) {
 	entries, err := from.EntriesAbout(ctx, p.Seller, string(p.ID))
 	if err == nil {
 		err = CheckEntries(p, entries)
@@ -65,7 +60,7 @@ func check(ctx context.Context, from entriesReader, p Payout) ([]ledger.Entry, e
 
 // checkOwner fails with [ErrPayoutTampered] unless the journal of the payout's seller tells that it was requested or imported. An attacker may
 // have given the row to another seller, in whose journal no decision about it belongs.
-func checkOwner(ctx context.Context, from entriesReader, p Payout) error {
+func checkOwner(ctx context.Context, from ledger.EntriesReader, p Payout) error {
 	entries, err := from.EntriesAbout(ctx, p.Seller, string(p.ID))
 	if err != nil && !isTampered(err) {
 		return err

@@ -170,7 +170,7 @@ func PauseOrResume(ctx context.Context, store Store, by decision.By, action deci
 
 // recordStop freezes or unfreezes the payouts of a journal's owner; the platform's are everyone's. The entry of the decision
 // is the fact itself. A seller whose payouts it is about gets a mail. It fails if nothing would change.
-func recordStop(ctx context.Context, store Store, mails Mails, d decision.Decision) error {
+func recordStop(ctx context.Context, store Store, mails mail.Queuer, d decision.Decision) error {
 	if err := (decision.By{Note: d.Note}).RequireNote(); err != nil {
 		return err
 	}
@@ -204,7 +204,7 @@ func recordStop(ctx context.Context, store Store, mails Mails, d decision.Decisi
 				return err
 			}
 		}
-		if err := tx.RecordDecision(ctx, d); err != nil || d.Owner == decision.Platform {
+		if err := ledger.RecordDecision(ctx, tx, d); err != nil || d.Owner == decision.Platform {
 			return err
 		}
 		_, err = mails.Queue(ctx, tx, mail.Mail{User: d.Owner, Data: mail.PayoutsFrozen{At: d.At, Resumed: !isStop(d.Action)}})

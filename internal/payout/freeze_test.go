@@ -313,7 +313,7 @@ func TestPause_TamperedWith(t *testing.T) {
 			pause, resume := stopping[1].stop, stopping[1].resume
 			if name == "a row that was there" { // an entry before, which leaves payouts going
 				if err := s.db.Payouts().InTx(t.Context(), func(tx payout.Tx) error {
-					return tx.RecordDecision(t.Context(), decision.New(ada, decision.AskGateway, "", "pyt_1", s.now))
+					return ledger.RecordDecision(t.Context(), tx, decision.New(ada, decision.AskGateway, "", "pyt_1", s.now))
 				}); err != nil {
 					t.Fatal(err)
 				}

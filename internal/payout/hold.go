@@ -49,7 +49,7 @@ func (s *Service) LiftHold(ctx context.Context, by decision.By, seller string, s
 		if err != nil {
 			return err
 		}
-		return tx.RecordDecision(ctx, made)
+		return ledger.RecordDecision(ctx, tx, made)
 	})
 	if err == nil {
 		s.logDecision(ctx, made)

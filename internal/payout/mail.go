@@ -16,7 +16,7 @@ const mailedWithin = 48 * time.Hour
 // MailTx queues a mail about a payout, and reads what the journal says of it.
 type MailTx interface {
 	mail.Tx
-	entriesReader
+	ledger.EntriesReader
 }
 
 // MailFailure queues the mail that tells the seller of a payout that failed or was returned: they expect money, and nothing else
@@ -39,7 +39,7 @@ func (s *Service) MailFailure(ctx context.Context, tx MailTx, seller string, id 
 }
 
 // readEntries is a payout and its bank account, as the entries about them tell.
-func readEntries(ctx context.Context, from entriesReader, seller string, id ID) (p Payout, a bank.Account, err error) {
+func readEntries(ctx context.Context, from ledger.EntriesReader, seller string, id ID) (p Payout, a bank.Account, err error) {
 	entries, err := from.EntriesAbout(ctx, seller, string(id))
 	if err != nil {
 		return p, a, err

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"bursar/internal/bank"
-	"bursar/internal/decision"
 	"bursar/internal/gateway"
 	"bursar/internal/ledger"
 	"bursar/internal/mail"
@@ -23,9 +22,7 @@ type Store interface {
 	// Summary is all that a seller's overview shows, in one read. It fails with [ledger.ErrTampered] if the row of the seller's
 	// totals is missing.
 	Summary(ctx context.Context, seller, thisMonth, lastMonth string) (Summary, error)
-	// EntriesAbout lists what a seller's journal says of a payout, oldest first. It fails with [ledger.ErrTampered] if
-	// the service did not write all of it.
-	EntriesAbout(ctx context.Context, seller, id string) ([]ledger.Entry, error)
+	ledger.EntriesReader
 	// SelectPayouts lists a page of what a selection selects.
 	SelectPayouts(ctx context.Context, sel Selection) ([]Selected, error)
 	// SumPayouts sums up what a selection selects, among the newest [LookedThrough] payouts of its dates.
@@ -76,12 +73,11 @@ type Store interface {
 // View is one moment of what is stored.
 type View interface {
 	stopsReader
+	ledger.EntriesReader
 	// CheckBalance fails with [ledger.ErrTampered] unless the service wrote the owner's totals, and they count every entry.
 	CheckBalance(ctx context.Context, owner string) error
 	// AccountToPay is as in [RequestTx].
 	AccountToPay(ctx context.Context, seller string) (bank.Account, error)
-	// EntriesAbout is as the store's.
-	EntriesAbout(ctx context.Context, seller, id string) ([]ledger.Entry, error)
 	// NewestOfType is when the newest entry of a type about a subject was made; zero if there is none.
 	NewestOfType(ctx context.Context, owner, subject string, t ledger.Type) (time.Time, error)
 	// BelowSince is when the available balance of an owner fell below an amount, for an owner who has less than that now; zero
@@ -149,20 +145,12 @@ type ChangeTx interface {
 	// UpdatePayout saves p, all but what it was made with, if the stored state is still from, and
 	// reports whether it was.
 	UpdatePayout(ctx context.Context, from State, p Payout) (bool, error)
-	// EntriesAbout is as the store's, about the payout that the scope names or, if the scope has Pause, about its bank account.
+	// EntriesAbout is as the store's, for the payout that the scope names and, if ReadsPause is set, for its bank account.
 	EntriesAbout(ctx context.Context, seller, id string) ([]ledger.Entry, error)
 	// CheckJournal fails with [ledger.ErrTampered] unless the owner's totals are those that the service wrote and all
 	// entries from a number on are there. It may leave out entries that it has found there before, and that are about
 	// something else than the payout.
 	CheckJournal(ctx context.Context, owner string, from int64) error
-	// RecordDecision adds to the record of what admins decided.
-	RecordDecision(ctx context.Context, d decision.Decision) error
-}
-
-// Mails queues mails in a transaction.
-type Mails interface {
-	// Queue reports whether it queued m: over a limit it does not.
-	Queue(ctx context.Context, tx mail.Tx, m mail.Mail) (bool, error)
 }
 
 // Tx is what payout asks of a store transaction. The closure that uses it may run more than once.

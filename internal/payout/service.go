@@ -10,6 +10,7 @@ import (
 
 	"bursar/internal/gateway"
 	"bursar/internal/id"
+	"bursar/internal/mail"
 	"bursar/internal/money"
 	"bursar/internal/retry"
 )
@@ -28,7 +29,7 @@ type Options struct {
 	ProveAbove money.Amount
 	Proofs     Proofs
 	// Mails tells sellers that their payouts are frozen or resumed.
-	Mails Mails
+	Mails mail.Queuer
 	// CancelWindow is how long a payout waits before it is handed to the gateway.
 	CancelWindow time.Duration
 	// Lease is how long a step may take before another worker may take it up, and so how long a crash

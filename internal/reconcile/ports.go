@@ -5,8 +5,8 @@ import (
 	"errors"
 	"time"
 
-	"bursar/internal/decision"
 	"bursar/internal/gateway"
+	"bursar/internal/ledger"
 	"bursar/internal/money"
 	"bursar/internal/payout"
 )
@@ -93,11 +93,10 @@ type Store interface {
 
 // Tx is what reconcile asks of a store transaction. The closure that uses it may run more than once.
 type Tx interface {
+	ledger.Appender
 	// ResolveDifference notes that a person has explained an open difference that says detail, and reports
 	// whether there is one.
 	ResolveDifference(ctx context.Context, id, detail string, at time.Time) (bool, error)
-	// RecordDecision adds to the record of what admins decided.
-	RecordDecision(ctx context.Context, d decision.Decision) error
 }
 
 // Pace is how the daily work goes.

@@ -9,6 +9,7 @@ import (
 	"bursar/internal/decision"
 	"bursar/internal/fault"
 	"bursar/internal/gateway"
+	"bursar/internal/ledger"
 	"bursar/internal/payout"
 )
 
@@ -35,7 +36,7 @@ func (s *Service) Resolve(ctx context.Context, by decision.By, id, seen string) 
 		if !resolved {
 			return ErrChanged
 		}
-		return tx.RecordDecision(ctx, made)
+		return ledger.RecordDecision(ctx, tx, made)
 	})
 	if err == nil {
 		s.o.Logger.WarnContext(ctx, "admin decided", slog.String("decision", made.ID), slog.String("action", string(made.Action)),

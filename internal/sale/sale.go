@@ -80,14 +80,12 @@ type Store interface {
 // Tx is what sale asks of a store transaction. The closure that uses it may run more than once.
 type Tx interface {
 	ledger.Appender
+	ledger.EntriesReader
 	// Balance is the owner's totals, which stay as they are until the transaction ends.
 	Balance(ctx context.Context, owner string) (ledger.Balance, error)
 	// CheckNewest is CheckJournal of the 10,000 newest entries, where there may be none. The
 	// journal stays as it is until the transaction ends.
 	CheckNewest(ctx context.Context, owner string) error
-	// EntriesAbout lists what a seller's journal says of a subject, oldest first. It fails with [ledger.ErrTampered] if
-	// the service did not write all of it.
-	EntriesAbout(ctx context.Context, seller, subject string) ([]ledger.Entry, error)
 	// CheckJournal fails with [ledger.ErrTampered] unless the owner's totals are those that the service wrote and all
 	// entries from a number on are there.
 	CheckJournal(ctx context.Context, owner string, from int64) error

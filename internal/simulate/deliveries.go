@@ -16,6 +16,7 @@ import (
 
 	"bursar/internal/decision"
 	"bursar/internal/event"
+	"bursar/internal/mail"
 	"bursar/internal/webhook"
 )
 
@@ -73,7 +74,7 @@ const (
 var operatorOfWebhooks = decision.By{Operator: "webhooks", Note: "simulated"}
 
 // newWebhooks makes the service that delivers. It sends one delivery at a time, so that the same seed gives the same run.
-func (on *instance) newWebhooks(mails webhook.Mails, logger *slog.Logger) (*webhook.Service, error) {
+func (on *instance) newWebhooks(mails mail.Queuer, logger *slog.Logger) (*webhook.Service, error) {
 	m := on.m
 	return webhook.New(webhook.Options{
 		Store: on.db.Webhooks(), Keys: m.keys, Sender: post{on}, Bodies: eventBody, Mails: mails, Now: on.now, IDs: m.ids, Logger: logger,

@@ -39,7 +39,7 @@ var takeoverBugs = []planted{
 		{inPayout, "_, err := tx.RescheduleStopped(ctx, seller, d.At)\n\t\treturn err", "_, _ = tx.RescheduleStopped(ctx, seller, d.At)\n\t\treturn nil"},
 	}},
 	{"a failure to record that payouts are frozen is swallowed", []edit{
-		{inPayout, "if err := tx.RecordDecision(ctx, d); err != nil || d.Owner == decision.Platform {\n\t\t\treturn err", "if _ = tx.RecordDecision(ctx, d); d.Owner == decision.Platform {\n\t\t\treturn nil"},
+		{inPayout, "if err := ledger.RecordDecision(ctx, tx, d); err != nil || d.Owner == decision.Platform {\n\t\t\treturn err", "if _ = ledger.RecordDecision(ctx, tx, d); d.Owner == decision.Platform {\n\t\t\treturn nil"},
 	}},
 	{"a failure to take a refund off the month is swallowed", []edit{
 		{inSale, "return tx.AddEarnings(ctx, sale.Seller, sale.Month, -r.Amount)", "_ = tx.AddEarnings(ctx, sale.Seller, sale.Month, -r.Amount)\n\treturn nil"},

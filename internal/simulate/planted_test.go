@@ -287,7 +287,7 @@ var bugs = []planted{
 		{inPayout, "if wait := from.Sub(s.o.Now()); wait > 0 {", "if wait := from.Sub(s.o.Now()); wait > 1000*time.Hour {"},
 	}},
 	{"a decision is not put on record", []edit{
-		{inPayout, "\t\treturn tx.RecordDecision(ctx, record)", "\t\t_ = record\n\t\treturn nil"},
+		{inPayout, "\t\treturn ledger.RecordDecision(ctx, tx, record)", "\t\t_ = record\n\t\treturn nil"},
 	}},
 	{"a discrepancy is resolved that no admin saw", []edit{
 		{inPayout, `if p.Discrepancy == "" || p.Discrepancy != seen {`, `if p.Discrepancy == "" {`},
@@ -431,10 +431,10 @@ var bugs = []planted{
 		{inDecision, `if strings.TrimSpace(by.Note) == "" {`, `if strings.TrimSpace(by.Note) == "-" {`},
 	}},
 	{"identifying a transfer is not on record", []edit{
-		{inPayout, "return func(tx ChangeTx, _ Payout) error { return tx.RecordDecision(ctx, made) }, nil", "return nil, nil"},
+		{inPayout, "return func(tx ChangeTx, _ Payout) error { return ledger.RecordDecision(ctx, tx, made) }, nil", "return nil, nil"},
 	}},
 	{"asking the gateway is not on record", []edit{
-		{inPayout, "if err := checkOwner(ctx, tx, seen); err != nil {\n\t\t\treturn err\n\t\t}\n\t\treturn tx.RecordDecision(ctx, asked)", "return checkOwner(ctx, tx, seen)"},
+		{inPayout, "if err := checkOwner(ctx, tx, seen); err != nil {\n\t\t\treturn err\n\t\t}\n\t\treturn ledger.RecordDecision(ctx, tx, asked)", "return checkOwner(ctx, tx, seen)"},
 	}},
 	{"a rejected account stays though it is registered again", []edit{
 		{inBank, "case current.Status == StatusRejected && !r.imported || current.Holder", "case current.Holder"},

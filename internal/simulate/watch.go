@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"bursar/internal/bank"
-	"bursar/internal/decision"
 	"bursar/internal/fault"
 	port "bursar/internal/gateway"
 	"bursar/internal/ledger"
@@ -201,6 +200,14 @@ func (s *seen) append(ctx context.Context, tx ledger.Appender, p ledger.Posting)
 	case err == nil:
 		s.touch(p.Owner)
 		s.entries = append(s.entries, e)
+		switch e.Type {
+		case ledger.AdminDecided, ledger.PayoutsFrozen, ledger.PayoutsUnfrozen:
+			d, err := ledger.DecisionOf(e)
+			s.note(func() {
+				s.m.assert(decisionsKept, err == nil, e.Subject, "read the decision on %s: %v", e.Subject, err)
+				s.m.wasDecided(d)
+			})
+		}
 	case errors.Is(err, ledger.ErrBelowZero), errors.Is(err, ledger.ErrInsufficient) && (p.Type != ledger.PayoutRequested || p.Moved.InTransit <= available):
 		s.refusal = fmt.Errorf("%s has %d available, and %s of %d was refused", p.Owner, available, p.Type, p.Moved.InTransit)
 	case errors.Is(err, ledger.ErrInsufficient) && s.m.current.ask != nil:
@@ -273,16 +280,6 @@ func (t changeTx) UpdatePayout(ctx context.Context, from payout.State, p payout.
 	return moved, err
 }
 
-func (t changeTx) RecordDecision(ctx context.Context, d decision.Decision) error {
-	if err := t.seen.fails(); err != nil {
-		return err
-	}
-	err := t.ChangeTx.RecordDecision(ctx, d)
-	t.seen.touch(d.Owner)
-	t.seen.note(func() { t.seen.m.wasDecided(d) })
-	return err
-}
-
 type payoutTx struct {
 	payout.Tx
 	seen *seen
@@ -300,10 +297,6 @@ func (t payoutTx) InsertPayout(ctx context.Context, p payout.Payout) error {
 
 func (t payoutTx) UpdatePayout(ctx context.Context, from payout.State, p payout.Payout) (bool, error) {
 	return t.change().UpdatePayout(ctx, from, p)
-}
-
-func (t payoutTx) RecordDecision(ctx context.Context, d decision.Decision) error {
-	return t.change().RecordDecision(ctx, d)
 }
 
 func (t payoutTx) ImportPayout(ctx context.Context, p payout.Payout) (bool, error) {
@@ -528,16 +521,6 @@ func (t bankTx) SetBeneficiary(ctx context.Context, before, a bank.Account) (boo
 		t.seen.note(func() { t.seen.m.wasRegisteredAtGateway(t.seen.on, before, a) })
 	}
 	return named, err
-}
-
-func (t bankTx) RecordDecision(ctx context.Context, d decision.Decision) error {
-	if err := t.seen.fails(); err != nil {
-		return err
-	}
-	err := t.Tx.RecordDecision(ctx, d)
-	t.seen.touch(d.Owner)
-	t.seen.note(func() { t.seen.m.wasDecided(d) })
-	return err
 }
 
 func (t bankTx) LeaseDueVerifications(ctx context.Context, now, until time.Time, limit int) ([]bank.ID, error) {

@@ -155,7 +155,7 @@ func TestCheckDecided_HiddenDecision(t *testing.T) {
 	db := openTemp(t)
 	db.UseKeys(testKeys(t))
 	decided := decision.New(decision.By{Admin: "usr_admin", Note: "Left."}, decision.ChangeAccess, "usr_1", "usr_1", noon)
-	if err := db.Update(t.Context(), func(tx *Tx) error { return tx.RecordDecision(t.Context(), decided) }); err != nil {
+	if err := db.Update(t.Context(), func(tx *Tx) error { return ledger.RecordDecision(t.Context(), tx, decided) }); err != nil {
 		t.Fatal(err)
 	}
 	entries, err := db.EntriesAfter(t.Context(), "usr_1", 0, 2)

@@ -3,7 +3,6 @@ package store
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -571,40 +570,6 @@ func (db *DB) Period(ctx context.Context, owner string, among int64, from, to ti
 	return first, last, err
 }
 
-// decided is what the entry of a decision says.
-type decided struct {
-	ID     string          `json:"id"`
-	Action decision.Action `json:"action"`
-	Note   string          `json:"note"`
-}
-
-// RecordDecision adds d to the journal of whom it is about.
-func (tx *Tx) RecordDecision(ctx context.Context, d decision.Decision) error {
-	p, err := decisionPosting(d)
-	if err == nil {
-		_, err = tx.Append(ctx, p)
-	}
-	return err
-}
-
-// decisionPosting is the entry of a decision.
-func decisionPosting(d decision.Decision) (ledger.Posting, error) {
-	data, err := ledger.Facts("id", d.ID, "action", d.Action, "note", d.Note)
-	owner := d.Owner
-	if owner == "" {
-		owner = decision.Platform
-	}
-	typ := ledger.AdminDecided
-	switch d.Action {
-	case decision.FreezePayouts, decision.PausePayouts:
-		typ = ledger.PayoutsFrozen
-	case decision.UnfreezePayouts, decision.ResumePayouts:
-		typ = ledger.PayoutsUnfrozen
-	default:
-	}
-	return ledger.Posting{Owner: owner, At: d.At, Type: typ, Subject: d.Subject, Actor: ledger.DecidedBy(d), Data: data}, err
-}
-
 // areDecisions finds the entries of decisions, as the index entries_decided has it.
 const areDecisions = `type IN ('admin.decided', 'payouts.frozen', 'payouts.unfrozen', 'balance.adjusted')`
 
@@ -621,15 +586,9 @@ func (db *DB) Decisions(ctx context.Context, subject string, limit int) ([]decis
 	}
 	var all []decision.Decision
 	for _, e := range entries {
-		var said decided
-		if json.Unmarshal([]byte(e.Data), &said) != nil {
-			continue // it was changed outside Bursar, as the audit says; the others are shown all the same
+		if d, err := ledger.DecisionOf(e); err == nil { // else it was changed outside Bursar, as the audit says; the others are shown all the same
+			all = append(all, d)
 		}
-		by := ledger.Decider(e.Actor)
-		all = append(all, decision.Decision{
-			ID: said.ID, At: e.At, Admin: by.Admin, Operator: by.Operator, User: by.User, Key: by.Key,
-			Action: said.Action, Owner: e.Owner, Subject: e.Subject, Note: said.Note,
-		})
 	}
 	return all, nil
 }

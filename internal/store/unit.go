@@ -445,14 +445,6 @@ func (tx *unitTx) Append(_ context.Context, p ledger.Posting) (ledger.Entry, err
 // errOrphaned refuses to begin a journal that has entries.
 var errOrphaned = ledger.ErrTampered.Because(errors.New("there are entries, and the row of the balance is missing"))
 
-func (tx *unitTx) RecordDecision(ctx context.Context, d decision.Decision) error {
-	p, err := decisionPosting(d)
-	if err == nil {
-		_, err = tx.Append(ctx, p)
-	}
-	return err
-}
-
 func (tx *unitTx) EntriesAbout(_ context.Context, seller, id string) ([]ledger.Entry, error) {
 	if id != tx.scope.Payout && (!tx.scope.ReadsPause || id != tx.bankAccount()) {
 		return nil, tx.outsideScope("the entries about " + id)

@@ -199,7 +199,7 @@ func testDecidedAdmin(_ *testing.T, b *bench) {
 		b.update(func(tx *store.Tx) error {
 			_, err := tx.SetUserAccess(b.ctx(), "usr_1", role, false)
 			by := decision.By{Operator: "asha", Note: auth.AccessNote(role, false, "")}
-			return errors.Join(err, tx.RecordDecision(b.ctx(), decision.New(by, decision.ChangeAccess, "usr_1", "usr_1", signedInAt)))
+			return errors.Join(err, ledger.RecordDecision(b.ctx(), tx, decision.New(by, decision.ChangeAccess, "usr_1", "usr_1", signedInAt)))
 		})
 	}
 	b.update(func(tx *store.Tx) error {

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bursar/internal/decision"
+	"bursar/internal/ledger"
 	"bursar/internal/store"
 )
 
@@ -22,7 +23,7 @@ func testDecisions(_ *testing.T, b *bench) {
 			by := decision.By{Admin: "usr_admin", Note: "Seen in the bank's own list."}
 			d := decision.New(by, decision.ReviewPayout, owners[i], subject, signedInAt.Add(time.Duration(i)*time.Second))
 			all = append([]decision.Decision{d}, all...)
-			if err := tx.RecordDecision(b.ctx(), d); err != nil {
+			if err := ledger.RecordDecision(b.ctx(), tx, d); err != nil {
 				return err
 			}
 		}

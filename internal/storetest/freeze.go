@@ -25,7 +25,7 @@ func (b *bench) recordPause(tx *store.Tx, action decision.Action) error {
 	if err := tx.LockPause(b.ctx()); err != nil {
 		return err
 	}
-	return tx.RecordDecision(b.ctx(), decision.New(decision.By{Admin: "usr_admin", Note: "Seen."}, action, decision.Platform, decision.Platform, b.now))
+	return ledger.RecordDecision(b.ctx(), tx, decision.New(decision.By{Admin: "usr_admin", Note: "Seen."}, action, decision.Platform, decision.Platform, b.now))
 }
 
 // wantPaused asks in each way whether payouts are paused.

@@ -8,6 +8,7 @@ import (
 
 	"bursar/internal/decision"
 	"bursar/internal/gateway"
+	"bursar/internal/ledger"
 	"bursar/internal/money"
 	"bursar/internal/payout"
 	"bursar/internal/reconcile"
@@ -200,7 +201,7 @@ func testDifferences(_ *testing.T, b *bench) {
 			if settled, err = tx.ResolveDifference(b.ctx(), id, detail, start.Add(5*time.Hour)); err != nil || !settled {
 				return err
 			}
-			return tx.RecordDecision(b.ctx(), decision.New(decision.By{Admin: admin, Note: "why"}, decision.ResolveDifference, decision.Platform, id, b.now))
+			return ledger.RecordDecision(b.ctx(), tx, decision.New(decision.By{Admin: admin, Note: "why"}, decision.ResolveDifference, decision.Platform, id, b.now))
 		}))
 		return settled
 	}

@@ -185,7 +185,7 @@ func (b *bench) decided() {
 			decision.New(by, decision.ResolveUnmatchedTransfer, "", "sandbox:pout_unmatched", b.now), // which no seller owns
 			decision.New(by, decision.ChangeAccess, "usr_b", "usr_b", b.now),
 		} {
-			if err := tx.RecordDecision(b.ctx(), d); err != nil {
+			if err := ledger.RecordDecision(b.ctx(), tx, d); err != nil {
 				return err
 			}
 		}

@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"bursar/internal/decision"
 	"bursar/internal/event"
+	"bursar/internal/ledger"
 	"bursar/internal/mail"
 )
 
@@ -19,11 +19,6 @@ type Encrypter interface {
 // returns within [SendTimeout].
 type Sender interface {
 	Send(ctx context.Context, m Message) (Answer, error)
-}
-
-// Mails queues mails in transactions.
-type Mails interface {
-	Queue(ctx context.Context, tx mail.Tx, m mail.Mail) (bool, error)
 }
 
 // Bodies writes an event as it is delivered.
@@ -56,9 +51,9 @@ type Tx interface {
 	SaveHealth(ctx context.Context, id string, h Health) error
 	// DeleteEndpoint removes an endpoint. Its deliveries stay on record until they are swept.
 	DeleteEndpoint(ctx context.Context, id string) error
-	RecordDecision(ctx context.Context, d decision.Decision) error
 	// Admins lists the ids of all who are admins and not suspended.
 	Admins(ctx context.Context) ([]string, error)
+	ledger.Appender
 	mail.Tx
 
 	// LeaseEndpoints leases up to limit enabled endpoints with deliveries that are due, first those that were leased longest ago.

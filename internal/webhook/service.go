@@ -10,6 +10,8 @@ import (
 	"bursar/internal/event"
 	"bursar/internal/fault"
 	"bursar/internal/id"
+	"bursar/internal/ledger"
+	"bursar/internal/mail"
 	"bursar/internal/retry"
 )
 
@@ -43,7 +45,7 @@ type Options struct {
 	Sender Sender
 	Bodies Bodies
 	// Mails tell admins of endpoints that the service disabled.
-	Mails  Mails
+	Mails  mail.Queuer
 	Now    func() time.Time
 	IDs    id.Source
 	Logger *slog.Logger
@@ -112,7 +114,7 @@ func (s *Service) Add(ctx context.Context, by decision.By, n NewEndpoint) (Endpo
 	}
 	err = s.o.Store.InTx(ctx, func(tx Tx) error {
 		// The decision goes first: it locks the platform's journal, so that endpoints are added one after another.
-		if err := tx.RecordDecision(ctx, decision.New(by, decision.AddWebhook, "", e.ID, now)); err != nil {
+		if err := ledger.RecordDecision(ctx, tx, decision.New(by, decision.AddWebhook, "", e.ID, now)); err != nil {
 			return err
 		}
 		added, err := tx.InsertEndpoint(ctx, e)
@@ -206,7 +208,7 @@ func (s *Service) change(ctx context.Context, by decision.By, action decision.Ac
 		if err := change(&e); err != nil {
 			return err
 		}
-		if err := tx.RecordDecision(ctx, decision.New(by, action, "", id, s.now())); err != nil {
+		if err := ledger.RecordDecision(ctx, tx, decision.New(by, action, "", id, s.now())); err != nil {
 			return err
 		}
 		saved, err := tx.SaveEndpoint(ctx, e)
@@ -246,7 +248,7 @@ func (s *Service) Remove(ctx context.Context, by decision.By, id string) error {
 		if err != nil {
 			return err
 		}
-		if err := tx.RecordDecision(ctx, decision.New(by, decision.RemoveWebhook, "", id, s.now())); err != nil {
+		if err := ledger.RecordDecision(ctx, tx, decision.New(by, decision.RemoveWebhook, "", id, s.now())); err != nil {
 			return err
 		}
 		return tx.DeleteEndpoint(ctx, id)
