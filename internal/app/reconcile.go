@@ -69,11 +69,12 @@ func (r *Reconciliation) Close() error { return r.stopSandbox() }
 // rescheduler makes payouts due where no payout service runs.
 type rescheduler struct{ *Datastore }
 
-func (h rescheduler) PollNow(ctx context.Context, id payout.ID) error {
-	return h.db.Payouts().InTx(ctx, func(tx payout.Tx) error {
-		_, err := tx.ReschedulePayout(ctx, id, time.Now())
+func (h rescheduler) PollNow(ctx context.Context, id payout.ID) (rescheduled bool, err error) {
+	err = h.db.Payouts().InTx(ctx, func(tx payout.Tx) (err error) {
+		rescheduled, err = tx.ReschedulePayout(ctx, id, time.Now())
 		return err
 	})
+	return rescheduled, err
 }
 
 // patiently tries again what another instance is just doing, or what the gateway did not answer.

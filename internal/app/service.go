@@ -191,9 +191,6 @@ func (s *Service) SandboxURL() string { return s.sandbox.at }
 // Datastore is what the service works on.
 func (s *Service) Datastore() *Datastore { return s.datastore }
 
-// Handler answers requests as the service does at its URL.
-func (s *Service) Handler() http.Handler { return s.handler }
-
 // Services are the domains at work.
 func (s *Service) Services() Services { return s.services }
 

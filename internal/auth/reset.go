@@ -56,7 +56,7 @@ func (s *Service) ResetUser(ctx context.Context, r Reset) error {
 		if err := tx.RemoveIdentities(ctx, user.ID); err != nil {
 			return err
 		}
-		// Rows that were deleted by hand are recorded as removed too.
+		// Rows that were deleted outside the service are recorded as removed too.
 		if _, err := tx.ClearFactors(ctx, user.ID); err != nil {
 			return err
 		}

@@ -111,7 +111,7 @@ func (s *Service) payable(ctx context.Context, seller string, id ID, requested i
 
 func (s *Service) payableOnce(ctx context.Context, seller string, id ID, requested int64) (Account, error) {
 	a, entries, err := s.trusted(ctx, id)
-	if err == nil && a.Seller != seller { // it was lent to the seller by hand when the payout was asked for
+	if err == nil && a.Seller != seller { // its row was changed outside the service when the payout was asked for
 		err = ledger.ErrTampered.Because(fmt.Errorf("bank account %s is not one of seller %s", id, seller))
 	}
 	if err == nil && a.Status != StatusVerified {
@@ -232,7 +232,7 @@ func (s *Service) trusted(ctx context.Context, id ID) (Account, []ledger.Entry, 
 }
 
 // nameAtGateway records what a gateway calls an account. Of two that do so at once, the first one's is kept. A name that an attacker
-// wrote by hand meanwhile is [ledger.ErrTampered].
+// wrote outside the service meanwhile is [ledger.ErrTampered].
 func (s *Service) nameAtGateway(ctx context.Context, a Account, at gateway.Name, beneficiary string) (string, error) {
 	is, named := a.namedAt(at, beneficiary), false
 	err := s.o.Store.InTx(ctx, func(tx Tx) (err error) {

@@ -1,6 +1,7 @@
 package bank
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -176,9 +177,9 @@ func judge(v gateway.Verification, score int) (Status, string) {
 	case gateway.OutcomeValid:
 		return judgeName(score)
 	case gateway.OutcomeInvalid:
-		return StatusRejected, sentence(v.Reason, reasonInvalid)
+		return StatusRejected, cmp.Or(v.Reason, reasonInvalid)
 	case gateway.OutcomeReview:
-		return StatusReview, sentence(v.Reason, reasonUnfinished)
+		return StatusReview, cmp.Or(v.Reason, reasonUnfinished)
 	default: // pending for too long, or failed too often
 		return StatusReview, reasonUnfinished
 	}
@@ -195,13 +196,6 @@ func judgeName(score int) (Status, string) {
 	default:
 		return StatusRejected, reasonOtherName
 	}
-}
-
-func sentence(given, otherwise string) string {
-	if given == "" {
-		return otherwise
-	}
-	return given
 }
 
 // save records a change and the decision that it comes of, if any, unless another change came first, and
@@ -237,8 +231,8 @@ type Verdict struct {
 	Verified bool
 	// Reason is what the seller reads of a rejection, in up to 500 characters.
 	Reason string
-	// Seen is the status that the account had when the person looked; "" if that is not known. One that was rejected is accepted only
-	// by who has seen that.
+	// Seen is the status that the account had when the person looked; "" if that is not known. A rejected account
+	// is accepted only if that status was seen.
 	Seen Status
 }
 

@@ -28,7 +28,7 @@ func newUnclearStory(t *testing.T) *story {
 	s.gateway.mood = lostRequests
 	s.later(windowOver)
 	s.wantState(payout.Unknown)
-	s.wantLogged(1, slog.LevelWarn, "whether the gateway took the order is unknown", "payout_id="+string(s.id), "reason=", "detail=")
+	s.wantLogged(1, slog.LevelWarn, "submission outcome unknown", "payout_id="+string(s.id), "reason=", "detail=")
 	s.gateway.mood = fair
 	return s
 }

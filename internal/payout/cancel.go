@@ -178,7 +178,7 @@ func (s *Service) recordCancel(ctx context.Context, tx ChangeTx, c Caller, p Pay
 	if !c.decidesAbout(p) {
 		return nil
 	}
-	made.Owner = p.Seller // the row that was read before may have been changed by hand
+	made.Owner = p.Seller // the row that was read before may have been changed outside the service
 	return ledger.RecordDecision(ctx, tx, made)
 }
 

@@ -138,7 +138,7 @@ func TestCancel_Overdue_GatewaySilent_Cancelled(t *testing.T) {
 	if _, _, err := s.upSince(requested).Cancel(t.Context(), payout.Caller{User: "usr_a"}, s.id, ""); err != nil {
 		t.Errorf("cancelled with %v", err)
 	}
-	s.wantLogged(1, slog.LevelWarn, "gateway not asked of a payout that is cancelled", string(s.id))
+	s.wantLogged(1, slog.LevelWarn, "cancel lookup failed", string(s.id))
 	s.wantState(payout.Cancelled)
 	s.wantAvailable(opening)
 }

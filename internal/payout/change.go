@@ -61,7 +61,7 @@ func (s *Service) changeIn(ctx context.Context, scope ledger.Scope, actor string
 // is another.
 func (s *Service) save(ctx context.Context, tx ChangeTx, was, p Payout, actor string, now time.Time) error {
 	from := was.State
-	if from != p.State && !from.CanBecome(p.State) {
+	if from != p.State && !from.canBecome(p.State) {
 		return fmt.Errorf("payout %s may not go from %s to %s", p.ID, from, p.State)
 	}
 	// A change of the state also needs the seller's journal to be complete. A tampered payout may still record a discrepancy

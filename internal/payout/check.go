@@ -31,7 +31,7 @@ func CheckEntries(p Payout, entries []ledger.Entry) error {
 		case slices.Contains(ledger.Records, e.Type):
 		case was.State == "":
 			moved = ledger.ReservePayout(folded.Amount)
-		case was.State != folded.State && !was.State.CanBecome(folded.State):
+		case was.State != folded.State && !was.State.canBecome(folded.State):
 			return tampered("entry %d takes it from %s to %s", e.Number, was.State, folded.State)
 		default:
 			moved = movementInto(was.State, folded)
@@ -103,7 +103,7 @@ var ErrPayoutTampered = fault.New(fault.Conflict, "payout_tampered",
 // TamperedNote is what is written down on such a payout, in place of the gateway's word.
 const TamperedNote = "this payout or its bank account is not what was asked for: it was changed in the database outside the service, so it is frozen"
 
-// IsTampered reports whether what is written down on the payout is that it was changed by hand, and not what the gateway said.
+// IsTampered reports whether what is written down on the payout is that it was changed outside the service, and not what the gateway said.
 func (p Payout) IsTampered() bool { return p.Discrepancy == TamperedNote }
 
 // isTampered reports whether an error says that the service did not write what was read.
@@ -128,7 +128,7 @@ func (s *Service) checkToSend(ctx context.Context, tx ChangeTx, p Payout) (why s
 }
 
 // checkAccount fails with [bank.ErrNotAccepted] unless the seller's journal says that the payout's bank account is verified. The account's
-// row may say so although a takeover rejected it, because its status was put back by hand.
+// row may say so although a takeover rejected it, because its status was put back outside the service.
 func checkAccount(ctx context.Context, tx ChangeTx, p Payout) error {
 	entries, err := tx.EntriesAbout(ctx, p.Seller, string(p.BankAccountID))
 	if err != nil {

@@ -58,9 +58,9 @@ func (s *Service) mayHaveBeenSent(p Payout) bool {
 	return p.State == Waiting && (p.RequestedAt.Before(s.started) || !p.SentAt.IsZero())
 }
 
-// unseenSending is for how long yet an order of a waiting payout may turn up at the gateway of which the ledger knows nothing: a process
-// that ran before this one may have sent it just before it ended, and the entry of that may have been cut off since. The gateway does not
-// know an order while it is under way.
+// unseenSending is for how long yet the gateway may receive an order of a waiting payout that the journal does not record. An earlier
+// process may have sent it just before it ended, and an attacker may have deleted that entry since. Until the order arrives, the gateway
+// does not know it.
 func (s *Service) unseenSending(p Payout) time.Duration {
 	if p.State != Waiting || !p.RequestedAt.Add(s.o.CancelWindow).Before(s.started) {
 		return 0
@@ -73,7 +73,7 @@ func (s *Service) isOverdue(p Payout) bool {
 	return p.State == Waiting && s.untilSent(p) <= clocksDiffer
 }
 
-// untilSent is for how long yet a payout can be cancelled before it is sent. Its first entry says so; when it is due may have been changed by hand.
+// untilSent is for how long yet a payout can be cancelled before it is sent. Its first entry says so; due_at may have been changed outside the service.
 func (s *Service) untilSent(p Payout) time.Duration {
 	return p.RequestedAt.Add(s.o.CancelWindow).Sub(s.o.Now())
 }
@@ -91,8 +91,9 @@ func (s *Service) findIfSent(ctx context.Context, p Payout) (bool, error) {
 	return s.find(ctx, p)
 }
 
-// findToCancel is findIfSent for a payout that is about to be cancelled. The gateway is asked of an overdue one as well: another instance may
-// have sent it, and the entries of that may have been cut off since. Of such a one the journal's word counts where the gateway has no answer.
+// findToCancel is findIfSent for a payout that is about to be cancelled. The gateway is asked about an overdue one as well: another instance
+// may have sent it, and an attacker may have deleted the newest entries since. If the gateway can't answer about an overdue payout, the
+// journal decides.
 func (s *Service) findToCancel(ctx context.Context, p Payout) (bool, error) {
 	mayHaveBeenSent := s.mayHaveBeenSent(p)
 	if !mayHaveBeenSent && !s.isOverdue(p) {
@@ -102,12 +103,12 @@ func (s *Service) findToCancel(ctx context.Context, p Payout) (bool, error) {
 	if err == nil || isFound || mayHaveBeenSent || errors.Is(err, gateway.ErrManyTransfers) {
 		return isFound, err
 	}
-	s.o.Logger.WarnContext(ctx, "gateway not asked of a payout that is cancelled", slog.String("payout_id", string(p.ID)), slog.Any("error", err))
+	s.o.Logger.WarnContext(ctx, "cancel lookup failed", slog.String("payout_id", string(p.ID)), slog.Any("error", err))
 	return false, nil
 }
 
-// findToFail looks up a waiting payout that is about to fail: another instance may have sent it, and the entries of that may have been cut off since. It waits
-// until the gateway answers.
+// findToFail looks up a waiting payout that is about to fail: another instance may have sent it, and an attacker may have deleted the
+// newest entries since. The payout waits until the gateway answers.
 func (s *Service) findToFail(ctx context.Context, p Payout) (bool, error) {
 	if p.State != Waiting {
 		return false, nil

@@ -121,7 +121,7 @@ func (s *Service) decideStop(ctx context.Context, by decision.By, action decisio
 
 // freezeForTransfer freezes a seller's payouts because a payout that ended unpaid has a transfer all the same, or two: without that, the next
 // payout would send the money once more. An admin unfreezes them. Payouts that are frozen stay so. Until the freeze is written, this
-// process sends nothing of the seller's: who can write to the database may keep it from being written.
+// process sends none of the seller's payouts: an attacker who can write to the database could block that write.
 func (s *Service) freezeForTransfer(ctx context.Context, p Payout) error {
 	by := decision.By{Note: fmt.Sprintf("Payout %s is paid, or may be, beyond what the balance says: see its discrepancy.", p.ID)}
 	err := s.stopWhile(p, func() error {
@@ -140,8 +140,8 @@ func (s *Service) freezeForTransfer(ctx context.Context, p Payout) error {
 // again several times meanwhile.
 const stoppedUnwritten = time.Hour
 
-// stopWhile stops a seller's payouts in memory while it is written what a payout's gateway has told. They stay stopped where that was not
-// written, because the database could not be reached or was tampered with.
+// stopWhile stops a seller's payouts in memory while write records what the gateway reports about one of them. If the write fails because
+// the database can't be reached or was tampered with, they stay stopped for an hour.
 func (s *Service) stopWhile(p Payout, write func() error) error {
 	s.lost.stop(p, s.o.Now().Add(stoppedUnwritten))
 	err := write()

@@ -40,17 +40,17 @@ func (s *Service) lookUp(ctx context.Context, p Payout) (gateway.Report, error) 
 
 // recordMany records that the gateway has several transfers of a payout, of which the balance knows one at most. The seller's payouts are
 // frozen before it is recorded for the first time.
-func (s *Service) recordMany(ctx context.Context, p Payout, said error) error {
+func (s *Service) recordMany(ctx context.Context, p Payout, discrepancy error) error {
 	entries, err := s.o.Store.EntriesAbout(ctx, p.Seller, string(p.ID))
 	if err != nil && !isTampered(err) {
 		return err
 	}
-	if _, wasSaid := fold(p.ID, entries, said.Error()); !wasSaid && len(entries) > 0 && p.Discrepancy == "" {
+	if _, alreadyRecorded := foldAndFind(p.ID, entries, discrepancy.Error()); !alreadyRecorded && len(entries) > 0 && p.Discrepancy == "" {
 		if err := s.freezeForTransfer(context.WithoutCancel(ctx), p); err != nil {
 			return err
 		}
 	}
-	return s.recordDiscrepancy(ctx, p.ID, said)
+	return s.recordDiscrepancy(ctx, p.ID, discrepancy)
 }
 
 // CodeNoGateway marks a payout that waits because its gateway is not configured.
@@ -99,7 +99,7 @@ func (s *Service) reconcileUnlisted(ctx context.Context, g gateway.Gateway) erro
 		return err
 	})
 	if err == nil {
-		s.o.Logger.InfoContext(ctx, "gateway can't list transfers; payouts in flight are looked up",
+		s.o.Logger.InfoContext(ctx, "gateway has no listing", // so the payouts in flight are looked up one by one
 			slog.String("gateway", string(g.Name())), slog.Int64("payouts", rescheduled))
 	}
 	return err

@@ -90,7 +90,7 @@ func TestReconcileStartup_WithoutList(t *testing.T) {
 	if n, err := s.payouts.PollReversals(t.Context()); n != 0 || err != nil {
 		t.Errorf("looked for returns: %d, %v", n, err)
 	}
-	s.wantLogged(1, slog.LevelInfo, "gateway can't list transfers; payouts in flight are looked up", "gateway=paper", "payouts=")
+	s.wantLogged(1, slog.LevelInfo, "gateway has no listing", "gateway=paper", "payouts=")
 }
 
 // TestReconcileStartup_WithoutListLooksUpWhatWaits: a restored database may call waiting what was sent.
@@ -502,7 +502,7 @@ func TestTamperedGateway_IsFound(t *testing.T) {
 func TestGateway_LastIsUnasked(t *testing.T) {
 	s := newSubmittedStory(t)
 	other := s.another()
-	const said = "the gateway that paid last is not configured; if the database was restored, what it has paid since is not looked for until it is, and may be paid again"
+	const said = "last gateway not configured"
 	s.route("another", s.gateway, other)
 	s.wantLogged(0, slog.LevelError, said)
 	s.route("another", other)

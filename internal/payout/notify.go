@@ -20,15 +20,9 @@ func (s *Service) Notify(ctx context.Context, at gateway.Name, eventID string, i
 	})
 }
 
-// PollNow makes the next poll of a payout due now, for a caller that has reason to think that there
-// is a change. Only the gateway's answer decides.
-func (s *Service) PollNow(ctx context.Context, id ID) error {
-	_, err := s.reschedule(ctx, id)
-	return err
-}
-
-// reschedule makes the next poll of a payout due now, and reports whether it is one that is polled.
-func (s *Service) reschedule(ctx context.Context, id ID) (rescheduled bool, err error) {
+// PollNow makes the next poll of a payout due now, and reports whether it is one that is polled. It is for a caller that has
+// reason to think that there is a change. Only the gateway's answer decides.
+func (s *Service) PollNow(ctx context.Context, id ID) (rescheduled bool, err error) {
 	err = s.o.Store.InTx(ctx, func(tx Tx) error {
 		rescheduled, err = tx.ReschedulePayout(ctx, id, s.o.Now())
 		return err

@@ -66,33 +66,33 @@ func (s *Service) findByReference(ctx context.Context, g gateway.Gateway, seen P
 	if reportedState(r, seen.State) != Completed {
 		return r, false
 	}
-	said := fmt.Errorf("it gave the transfer %s for this payout, and knows it as %s", seen.GatewayID, r.GatewayID)
+	discrepancy := fmt.Errorf("it gave the transfer %s for this payout, and knows it as %s", seen.GatewayID, r.GatewayID)
 	_, err = s.change(context.WithoutCancel(ctx), seen.ID, func(p *Payout) error {
 		isFound = p.GatewayID == r.GatewayID && seen.GatewayID != r.GatewayID // another worker has found it
 		if p.State != seen.State || p.GatewayID != seen.GatewayID || p.GatewayID == r.GatewayID {
 			return errLeave
 		}
-		isFound, p.GatewayID, p.Discrepancy = true, r.GatewayID, said.Error()
+		isFound, p.GatewayID, p.Discrepancy = true, r.GatewayID, discrepancy.Error()
 		return nil
 	})
 	if isFound && err == nil {
-		s.logDiscrepancy(ctx, seen.ID, said)
+		s.logDiscrepancy(ctx, seen.ID, discrepancy)
 	}
 	return r, isFound && err == nil
 }
 
 // recordForgotten records that the gateway does not know a transfer any more, unless the payout has another one by now.
 func (s *Service) recordForgotten(ctx context.Context, seen Payout) error {
-	said := forgotten(seen.GatewayID)
+	discrepancy := forgotten(seen.GatewayID)
 	isNew, err := s.change(context.WithoutCancel(ctx), seen.ID, func(p *Payout) error {
 		if p.Discrepancy != "" || p.GatewayID != seen.GatewayID {
 			return errLeave
 		}
-		p.Discrepancy = said.Error()
+		p.Discrepancy = discrepancy.Error()
 		return nil
 	})
 	if isNew {
-		s.logDiscrepancy(ctx, seen.ID, said)
+		s.logDiscrepancy(ctx, seen.ID, discrepancy)
 	}
 	return err
 }

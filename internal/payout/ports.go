@@ -50,8 +50,8 @@ type Store interface {
 	TakenByStatement(ctx context.Context, p Payout) (money.Amount, error)
 	// NewestSent lists the newest of the payouts that were sent through a gateway, newest first, up to limit.
 	NewestSent(ctx context.Context, at gateway.Name, limit int) ([]Payout, error)
-	// LastSent lists the newest payout that was sent through any gateway, if there is one.
-	LastSent(ctx context.Context) ([]Payout, error)
+	// LastSent finds the newest payout that was sent through any gateway, if there is one.
+	LastSent(ctx context.Context) (p Payout, found bool, err error)
 	// FirstUserAt is when the first user registered; zero if there is none.
 	FirstUserAt(ctx context.Context) (time.Time, error)
 	// PayoutsByID finds those of ids that a journal knows.
@@ -123,7 +123,7 @@ type RequestTx interface {
 	// PayoutsPaused reports whether payouts are paused for everyone. In a change of a payout that stays so until the
 	// transaction ends.
 	PayoutsPaused(ctx context.Context) (bool, error)
-	// InsertPayout adds p. If its id is taken by a row that was inserted by hand, the transaction fails with [ledger.ErrTampered].
+	// InsertPayout adds p. If its id is taken by a row that was inserted outside the service, the transaction fails with [ledger.ErrTampered].
 	InsertPayout(ctx context.Context, p Payout) error
 	// Payout finds one, or [ErrNotFound]. Nothing keeps it from changing.
 	Payout(ctx context.Context, id ID) (Payout, error)

@@ -93,13 +93,13 @@ func (s *Service) applyReportOnce(
 			return nil
 		}
 		if discrepancy != nil {
-			if said := discrepancy.Error(); said != TamperedNote || p.Discrepancy == "" { // a note about tampering replaces no discrepancy of the gateway
-				if mayNeedFreeze && said != p.Discrepancy {
-					if err := checkFrozen(ctx, tx, *p, r, said); err != nil {
+			if text := discrepancy.Error(); text != TamperedNote || p.Discrepancy == "" { // a note about tampering replaces no discrepancy of the gateway
+				if mayNeedFreeze && text != p.Discrepancy {
+					if err := checkFrozen(ctx, tx, *p, r, text); err != nil {
 						return err
 					}
 				}
-				p.Discrepancy = said
+				p.Discrepancy = text
 			}
 			p.Tries++
 			due := s.nextPollAt(*p, now)
@@ -152,35 +152,35 @@ func (s *Service) isIntact(ctx context.Context, tx ChangeTx, p Payout, to State,
 	return err == nil, err
 }
 
-func (s *Service) logDiscrepancy(ctx context.Context, id ID, said error) {
+func (s *Service) logDiscrepancy(ctx context.Context, id ID, discrepancy error) {
 	s.o.Logger.ErrorContext(ctx, "payout discrepancy found",
-		slog.String("payout_id", string(id)), slog.String("discrepancy", said.Error()))
+		slog.String("payout_id", string(id)), slog.String("discrepancy", discrepancy.Error()))
 }
 
 // recordDiscrepancy records on a payout what disagrees with it, unless a discrepancy is recorded already.
-func (s *Service) recordDiscrepancy(ctx context.Context, id ID, said error) error {
+func (s *Service) recordDiscrepancy(ctx context.Context, id ID, discrepancy error) error {
 	isNew, err := s.change(context.WithoutCancel(ctx), id, func(p *Payout) error {
 		if p.Discrepancy != "" {
 			return errLeave
 		}
-		p.Discrepancy = said.Error()
+		p.Discrepancy = discrepancy.Error()
 		return nil
 	})
 	if isNew {
-		s.logDiscrepancy(ctx, id, said)
+		s.logDiscrepancy(ctx, id, discrepancy)
 	}
 	return err
 }
 
 // checkFrozen fails with errNotFrozen if, by the journal, the seller has a payout's amount in the balance again, the gateway has paid it or may
-// yet pay it, and the seller's payouts go on. What was said before of the payout froze them then, and an admin has seen it.
-func checkFrozen(ctx context.Context, tx ChangeTx, p Payout, r gateway.Report, said string) error {
+// yet pay it, and the seller's payouts are not frozen. A discrepancy that was recorded before froze them then, and an admin has seen it.
+func checkFrozen(ctx context.Context, tx ChangeTx, p Payout, r gateway.Report, discrepancy string) error {
 	entries, err := tx.EntriesAbout(ctx, p.Seller, string(p.ID))
 	if err != nil && !isTampered(err) {
 		return err
 	}
-	journaled, wasSaid := fold(p.ID, entries, said)
-	if wasSaid || !journaled.isRefundedOf(r) {
+	journaled, alreadyRecorded := foldAndFind(p.ID, entries, discrepancy)
+	if alreadyRecorded || !journaled.isRefundedOf(r) {
 		return nil
 	}
 	balance, err := tx.Balance(ctx, p.Seller)
@@ -196,17 +196,17 @@ func (p Payout) isRefundedOf(r gateway.Report) bool {
 	return p.endedUnpaid() && (to == Submitted || to == Completed)
 }
 
-// fold is what a payout's entries make of it, and whether it had a discrepancy that says so before. That it was tampered with may have been
-// said of what it was before its end.
-func fold(id ID, entries []ledger.Entry, said string) (p Payout, wasSaid bool) {
+// foldAndFind folds a payout's entries, and reports whether they record the same discrepancy already. [TamperedNote] counts only
+// from the payout's end on: before, it was about another state.
+func foldAndFind(id ID, entries []ledger.Entry, discrepancy string) (p Payout, alreadyRecorded bool) {
 	p.ID = id
 	for _, e := range entries {
 		if ledger.ApplyEntry(e, &p) != nil {
 			return Payout{}, false
 		}
-		wasSaid = wasSaid || p.Discrepancy == said && (said != TamperedNote || p.endedUnpaid())
+		alreadyRecorded = alreadyRecorded || p.Discrepancy == discrepancy && (discrepancy != TamperedNote || p.endedUnpaid())
 	}
-	return p, wasSaid
+	return p, alreadyRecorded
 }
 
 // discrepancyError is a discrepancy that was recorded on the payout.
@@ -234,7 +234,7 @@ func nextState(r gateway.Report, p Payout, now time.Time, c money.Currency) (Sta
 		return "", fmt.Errorf("it has a transfer (%s) that was never ordered", r.RawStatus)
 	case p.endedUnpaid() && p.GatewayID != "" && to == Submitted && now.Sub(p.EndedAt) > lateReport:
 		return "", fmt.Errorf("its transfer is %s again, the payout is %s", r.RawStatus, p.State)
-	case to == p.State || p.State.CanBecome(to):
+	case to == p.State || p.State.canBecome(to):
 		return to, nil
 	case p.GatewayID != "" && (to == Submitted || to == Completed && p.wasReversed(now)): // it was true before its end
 		return p.State, nil

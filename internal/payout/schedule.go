@@ -75,7 +75,7 @@ var (
 	frequentFinalChecks = []time.Duration{20 * time.Second, 5 * time.Minute, time.Hour, 6 * time.Hour}
 )
 
-// waitAfter is the wait after so many tries, the last one for all further tries. A number below zero was written by hand.
+// waitAfter is the wait after so many tries, the last one for all further tries. A number below zero was written outside the service.
 func waitAfter(waits []time.Duration, tries int) time.Duration {
 	return waits[min(max(tries, 0), len(waits)-1)]
 }

@@ -42,7 +42,7 @@ func (s *Service) ReconcileStartup(ctx context.Context) error {
 	return nil
 }
 
-// lastSending returns when the newest untampered payout was sent through a gateway: a later time that was written by hand would hide
+// lastSending returns when the newest untampered payout was sent through a gateway: a later time that was written outside the service would hide
 // what was paid before it. Without such a payout it returns when the first user registered, and zero without users. What was sent
 // through another gateway does not count, because this one may not have been configured since.
 func (s *Service) lastSending(ctx context.Context, at gateway.Name) (time.Time, error) {
@@ -58,18 +58,20 @@ func (s *Service) lastSending(ctx context.Context, at gateway.Name) (time.Time, 
 	return s.o.Store.FirstUserAt(ctx)
 }
 
-// warnIfUnasked logs that the gateway of the last payout that was sent is not configured: a start after a restore does not learn
-// then what that gateway has made since the backup.
+// warnIfUnasked logs that the gateway of the last payout that was sent is not configured. If the database was restored, what that
+// gateway has paid since the backup is not looked for until it is configured, and may be paid again.
 func (s *Service) warnIfUnasked(ctx context.Context) error {
-	newest, err := s.o.Store.LastSent(ctx)
+	last, found, err := s.o.Store.LastSent(ctx)
 	if err != nil {
 		return fmt.Errorf("find the last sending: %w", err)
 	}
-	for _, last := range newest {
-		if _, err := s.gatewayOf(last); err != nil {
-			s.o.Logger.ErrorContext(ctx, "the gateway that paid last is not configured; if the database was restored, what it has paid since is not looked for "+
-				"until it is, and may be paid again", slog.String("gateway", string(last.Gateway)), slog.String("payout_id", string(last.ID)))
-		}
+	if !found {
+		return nil
+	}
+	if _, err := s.gatewayOf(last); err != nil {
+		s.o.Logger.ErrorContext(ctx, "last gateway not configured",
+			slog.String("gateway", string(last.Gateway)), slog.String("payout_id", string(last.ID)),
+			slog.String("detail", "after a restore, what it has paid since the backup is not looked for until it is configured, and may be paid again"))
 	}
 	return nil
 }
@@ -210,5 +212,5 @@ func (s *Service) rescheduleIfChanged(ctx context.Context, p Payout, r gateway.R
 	if to, err := nextState(r, p, s.o.Now(), s.o.Currency); err == nil && to == p.State {
 		return false, nil
 	}
-	return s.reschedule(ctx, p.ID)
+	return s.PollNow(ctx, p.ID)
 }

@@ -51,8 +51,8 @@ var UnresolvedStates = []State{Unknown, ManualReview}
 // Next lists the states that may follow s.
 func (s State) Next() []State { return slices.Clone(transitions[s]) }
 
-// CanBecome reports whether to may follow s.
-func (s State) CanBecome(to State) bool { return slices.Contains(transitions[s], to) }
+// canBecome reports whether to may follow s.
+func (s State) canBecome(to State) bool { return slices.Contains(transitions[s], to) }
 
 // Status is what the interface calls a payout in its four words.
 type Status string

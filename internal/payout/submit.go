@@ -103,11 +103,10 @@ func (s *Service) order(ctx context.Context, g gateway.Gateway, p Payout, reques
 	return body, nil
 }
 
-// startSubmitting moves a waiting payout to submitting, so it can no longer be cancelled. It reports whether this call won. From here
-// on the transfer may exist. A payout that was sent and rejected since seen was read is left alone, because the gateway
-// was not asked about that sending. One whose seller's payouts are frozen, or while all are paused, goes on waiting: an admin who
-// freezes or pauses waits for this transaction, or comes first. One that can still be cancelled waits on, whenever its row says that it is due: who
-// cancels it does not ask the gateway.
+// startSubmitting moves a waiting payout to submitting, so it can no longer be cancelled, and reports whether this call won. After it
+// the transfer may exist. It leaves the payout waiting in three cases: it can still be cancelled, because a cancellation does not ask
+// the gateway then; payouts are frozen or paused, and an admin's freeze or pause waits for this transaction or comes first; or it was
+// sent and rejected since seen was read, and the gateway was not asked about that sending.
 func (s *Service) startSubmitting(ctx context.Context, seen Payout, body string) (bool, error) {
 	claimed := false
 	changed, err := s.changeIn(ctx, ledger.Scope{Payout: string(seen.ID), ReadsPause: true}, ledger.ActorSystem, func(tx ChangeTx, p *Payout) error {
@@ -167,7 +166,7 @@ func (s *Service) recordSubmission(ctx context.Context, g gateway.Gateway, id ID
 			slog.String("payout_id", string(id)), slog.String("reason", a.ReasonCode), slog.String("detail", a.Reason))
 		return s.requeue(ctx, id, Submitting, a.RetryAfter)
 	default:
-		s.o.Logger.WarnContext(ctx, "whether the gateway took the order is unknown",
+		s.o.Logger.WarnContext(ctx, "submission outcome unknown",
 			slog.String("payout_id", string(id)), slog.String("reason", a.ReasonCode), slog.String("detail", a.Reason))
 		return s.markUnknown(ctx, id, a.RetryAfter)
 	}

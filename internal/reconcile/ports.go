@@ -22,8 +22,8 @@ type Statement interface {
 
 // Payouts looks after payouts.
 type Payouts interface {
-	// PollNow makes the next look at a payout at the gateway due now.
-	PollNow(ctx context.Context, id payout.ID) error
+	// PollNow makes the next poll of a payout due now, and reports whether it is one that is polled.
+	PollNow(ctx context.Context, id payout.ID) (bool, error)
 }
 
 // Store keeps what was read of one gateway's statement. What was found, and the record of comparisons, is of all gateways.

@@ -47,7 +47,7 @@ type pollNow struct {
 	ids []payout.ID
 }
 
-func (p *pollNow) PollNow(ctx context.Context, id payout.ID) error {
+func (p *pollNow) PollNow(ctx context.Context, id payout.ID) (bool, error) {
 	p.ids = append(p.ids, id)
 	return p.Payouts.PollNow(ctx, id)
 }

@@ -74,7 +74,7 @@ func (s *Service) tell(ctx context.Context, r Result) {
 	if r.Open > 0 || r.Sums.Rest() != 0 {
 		level = slog.LevelWarn
 	}
-	s.o.Logger.Log(ctx, level, "the statement was compared with the ledger",
+	s.o.Logger.Log(ctx, level, "reconciliation finished",
 		slog.String("gateway", string(s.at())), slog.Time("from", r.Period.From), slog.Time("to", r.Period.To), slog.Int("lines", r.Lines), slog.Int("payouts", r.Payouts),
 		slog.Int("differences", r.Open), slog.Int64("rest", int64(r.Sums.Rest())))
 }
@@ -160,7 +160,8 @@ func (s *Service) reschedule(ctx context.Context, found []Difference) error {
 	var failed error
 	for _, d := range found {
 		if d.Kind == ReturnedAtGateway || d.Kind == RefundedButPaid {
-			failed = errors.Join(failed, s.o.Payouts.PollNow(ctx, d.Payout))
+			_, err := s.o.Payouts.PollNow(ctx, d.Payout)
+			failed = errors.Join(failed, err)
 		}
 	}
 	return failed

@@ -123,7 +123,7 @@ func TestReconcile_LogLevel(t *testing.T) {
 	for _, level := range []string{"level=INFO", "level=WARN"} {
 		log.Reset()
 		w.reconcile("02", "02")
-		if !strings.Contains(log.String(), level+` msg="the statement was compared with the ledger"`) {
+		if !strings.Contains(log.String(), level+` msg="reconciliation finished"`) {
 			t.Errorf("the log says %s, want %s", log.String(), level)
 		}
 		w.misstate(sandbox.StatementChange{Change: "drop", Line: string(id)})

@@ -331,13 +331,6 @@ func (s *Service) releaseEach(ctx context.Context, due []string, now time.Time) 
 // retryRelease is when a sale is tried again whose records were tampered with, so that it holds up no other.
 const retryRelease = time.Hour
 
-func earliest(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
-}
-
 // release makes a sale withdrawable. One that the service did not write is postponed, and stays pending.
 func release(ctx context.Context, tx Tx, j *journals, id string, now time.Time) (tampered, err error) {
 	sale, err := tx.SaleForUpdate(ctx, id)
@@ -355,7 +348,11 @@ func release(ctx context.Context, tx Tx, j *journals, id string, now time.Time) 
 	}
 	if now.Before(sale.AvailableAt) { // it was made due in the database, where the audit is to find that
 		early := ledger.ErrTampered.Because(fmt.Errorf("release sale %s: it is not available before %s", id, sale.AvailableAt.Format(time.RFC3339)))
-		return early, tx.PostponeRelease(ctx, id, earliest(now.Add(retryRelease), sale.AvailableAt))
+		at := now.Add(retryRelease)
+		if sale.AvailableAt.Before(at) {
+			at = sale.AvailableAt
+		}
+		return early, tx.PostponeRelease(ctx, id, at)
 	}
 	if _, err := tx.MarkReleased(ctx, id, now); err != nil {
 		return nil, err

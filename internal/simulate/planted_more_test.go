@@ -114,7 +114,7 @@ var moreBugs = []planted{
 		{inPayout, "if err == nil && !balance.Frozen {\n\t\terr = errNotFrozen", "if err == nil && !balance.Frozen && r.GatewayID == \"\" {\n\t\terr = errNotFrozen"},
 	}},
 	{"each discrepancy freezes its seller", []edit{
-		{inPayout, "if wasSaid || !journaled.isRefundedOf(r) {", "if wasSaid || journaled.ID == \"\" {"},
+		{inPayout, "if alreadyRecorded || !journaled.isRefundedOf(r) {", "if alreadyRecorded || journaled.ID == \"\" {"},
 	}},
 	{"whether payouts are frozen is asked before the claim", []edit{
 		{inPayout, "claimed := false\n\tchanged, err := s.changeIn(", "claimed := false\n\tearly, _ := s.whyStopped(ctx, s.o.Store, seen.Seller)\n\tchanged, err := s.changeIn("},

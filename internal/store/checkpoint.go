@@ -110,7 +110,7 @@ func (s proofStore) ReleaseLease(ctx context.Context, holder string) error {
 }
 
 // lease leases what a table of one row stands for to a holder until a time, or extends the holder's lease. A lease that ends later than
-// clocks that differ can explain was written by hand: it would stop the work for good, so it does not count.
+// clocks that differ can explain was written outside the service: it would stop the work for good, so it does not count.
 func (db *DB) lease(ctx context.Context, table, holder string, now, until time.Time) (taken bool, err error) {
 	err = db.Update(ctx, func(tx *Tx) error {
 		taken, err = tx.execOne(ctx, `UPDATE `+table+` SET holder = $1, until = $3 WHERE id = 1 AND (until < $2 OR until > $4 OR holder = $1)`,

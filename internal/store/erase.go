@@ -23,7 +23,7 @@ func (tx *Tx) EraseBankAccounts(ctx context.Context, userID, reason string, now 
 }
 
 // endBankAccounts makes each of a user's bank accounts what end makes of it: a former one, rejected. It goes by the user's journal:
-// an attacker may have rejected, moved or deleted the row of an account by hand, to put it back once the account would have ended.
+// an attacker may have rejected, moved or deleted the row of an account outside the service, to put it back once the account would have ended.
 func (tx *Tx) endBankAccounts(ctx context.Context, userID, actor string, now time.Time, end func(bank.Account) bank.Account) error {
 	rows := map[bank.ID]bank.Account{}
 	err := tx.each(ctx, selectBankAccounts+`WHERE seller_id = $1 OR id IN (
@@ -69,7 +69,7 @@ func (tx *Tx) endBankAccount(
 	ended := end(is)
 	_, err = tx.exec(ctx, `UPDATE bank_accounts SET is_current = 0, encrypted_number = CASE WHEN $2 = '' THEN '' ELSE encrypted_number END, status = $3, reason = $4, verified_at = NULL, due_at = NULL, mac = '' WHERE id = $1`,
 		string(id), ended.EncryptedNumber, string(ended.Status), ended.Reason)
-	if _, differs := ledger.Differs(is, ended); err != nil || !known || !differs { // one that the journal does not know was lent by hand
+	if _, differs := ledger.Differs(is, ended); err != nil || !known || !differs { // the journal does not know it: the row was changed outside the service
 		return err
 	}
 	p, err := bank.Recorded(is, ended, actor, now)

@@ -27,8 +27,8 @@ type job[T any] struct {
 	answer chan error
 }
 
-// queue is where jobs wait. Whatever waits while one group commits becomes the next group, so that the
-// cost of making a commit durable is shared without anybody waiting for a timer. The measurements are
+// queue is where jobs wait. The jobs that wait while one group commits become the next group, so that they
+// share the cost of a durable commit, and no job waits for a timer. The measurements are
 // in docs/adr/0003-group-commit.md.
 type queue[J any] struct {
 	jobs    chan J

@@ -105,7 +105,7 @@ func (tx *Tx) AccountToPay(ctx context.Context, seller string) (bank.Account, er
 // InsertPayout adds a payout that has just been asked for. It fails with [ledger.ErrTampered] if its id, which has just been
 // made, is taken: an attacker inserted a row.
 func (tx *Tx) InsertPayout(ctx context.Context, p payout.Payout) error {
-	added, err := tx.insertPayoutIfMissing(ctx, p)
+	added, err := tx.ImportPayout(ctx, p)
 	if err == nil && !added {
 		err = tx.fail(ledger.ErrTampered.Because(fmt.Errorf("there is a payout %s already, which the service did not make", p.ID)))
 	}
@@ -114,10 +114,6 @@ func (tx *Tx) InsertPayout(ctx context.Context, p payout.Payout) error {
 
 // ImportPayout adds a payout unless there is one with its id.
 func (tx *Tx) ImportPayout(ctx context.Context, p payout.Payout) (bool, error) {
-	return tx.insertPayoutIfMissing(ctx, p)
-}
-
-func (tx *Tx) insertPayoutIfMissing(ctx context.Context, p payout.Payout) (bool, error) {
 	return tx.write(ctx, payoutTable.insertsMissing(tx.dialect, []payoutUpdate{{Payout: p}}))
 }
 

@@ -85,7 +85,7 @@ func TestRead_FailureIsReturned(t *testing.T) {
 		"ListSales":    func(ctx context.Context) error { _, _, err := db.ListSales(ctx, "asha", 0, 10); return err },
 		"Earnings":     func(ctx context.Context) error { _, err := db.Earnings(ctx, "asha", "2026-10", "2026-11"); return err },
 		"NewestSent":   func(ctx context.Context) error { _, err := db.NewestSent(ctx, "sandbox", 1); return err },
-		"LastSent":     func(ctx context.Context) error { _, err := db.LastSent(ctx); return err },
+		"LastSent":     func(ctx context.Context) error { _, _, err := db.LastSent(ctx); return err },
 		"MayHaveTaken": func(ctx context.Context) error { _, err := db.MayHaveTaken(ctx, "sandbox"); return err },
 		"FirstUserAt":  func(ctx context.Context) error { _, err := db.FirstUserAt(ctx); return err },
 		"PayoutsByID":  func(ctx context.Context) error { _, err := db.PayoutsByID(ctx, []payout.ID{"x"}); return err },

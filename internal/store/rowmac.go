@@ -13,7 +13,7 @@ import (
 )
 
 // Rows that say who may act, and that no journal folds to, carry a MAC of their own: a user, an identity and a service
-// key. It covers all that decides what the row gives access to, so that a row can't be made or changed by hand. An old
+// key. It covers all that decides what the row gives access to, so that a row can't be made or changed outside the service. An old
 // copy of a row has the MAC of its time. Role, suspension and a key's end are therefore also compared with the journal.
 //
 // So does a bank account while new payouts go there, because a request does not read its entries. They are read before

@@ -8,7 +8,7 @@ import (
 
 // What [DB.CheckSchema] asks SQLite.
 const (
-	// SQLite also runs a trigger whose kind was written by hand in capitals. It opens no database with one under a kind in this list.
+	// SQLite also runs a trigger whose kind was written outside the service, in capitals. It opens no database with one under a kind in this list.
 	selfActingSQLite = `SELECT 'the trigger ' || name || ' on ' || tbl_name FROM sqlite_master WHERE type NOT IN ('table', 'index', 'view')`
 	// The index of a key that a table's own statement makes has no statement.
 	definitionsSQLite = `SELECT 'the ' || type || ' ' || name || char(10) || sql FROM sqlite_master WHERE type IN ('table', 'index') AND sql IS NOT NULL`

@@ -15,9 +15,13 @@ func (db *DB) NewestSent(ctx context.Context, at gateway.Name, limit int) ([]pay
 	return db.payouts(ctx, newestSent, string(at), limit)
 }
 
-// LastSent lists the newest payout that was sent through any gateway, if there is one.
-func (db *DB) LastSent(ctx context.Context) ([]payout.Payout, error) {
-	return db.payouts(ctx, selectPayouts+`WHERE p.sent_at IS NOT NULL ORDER BY p.id DESC LIMIT 1`)
+// LastSent finds the newest payout that was sent through any gateway, if there is one.
+func (db *DB) LastSent(ctx context.Context) (p payout.Payout, found bool, err error) {
+	list, err := db.payouts(ctx, selectPayouts+`WHERE p.sent_at IS NOT NULL ORDER BY p.id DESC LIMIT 1`)
+	if err != nil || len(list) == 0 {
+		return p, false, err
+	}
+	return list[0], true, nil
 }
 
 // FirstUserAt is when the first user registered; zero if there is none.

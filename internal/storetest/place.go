@@ -150,12 +150,6 @@ func (p Place) HideFromIndex(t testing.TB, where string) {
 	}
 }
 
-// Open opens an empty database, until the test ends.
-func Open(t testing.TB) *store.DB {
-	t.Helper()
-	return NewPlace(t).Open(t)
-}
-
 // OnPostgres runs the other tests of its package once more, on PostgreSQL and with fewer cases of the
 // random ones. To run one of them alone: BURSAR_TEST_ENGINE=postgres go test -run …
 func OnPostgres(t *testing.T) {

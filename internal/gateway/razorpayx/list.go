@@ -34,7 +34,7 @@ func (c *Client) pageSince(ctx context.Context, since time.Time, after gateway.C
 	if !c.capabilities.List {
 		return gateway.TransferPage{}, gateway.ErrNotOffered
 	}
-	at, err := placeOf(after)
+	at, err := parseCursor(after)
 	if err != nil {
 		return gateway.TransferPage{}, err
 	}
@@ -87,13 +87,13 @@ func (p listPosition) cursor() gateway.Cursor {
 	return gateway.Cursor(strconv.Itoa(p.skip) + "." + p.last)
 }
 
-func placeOf(c gateway.Cursor) (listPosition, error) {
+func parseCursor(c gateway.Cursor) (listPosition, error) {
 	if c == "" {
 		return listPosition{}, nil
 	}
-	skip, last, isPlace := strings.Cut(string(c), ".")
+	skip, last, ok := strings.Cut(string(c), ".")
 	n, err := strconv.Atoi(skip)
-	if err != nil || !isPlace || n < 0 {
+	if err != nil || !ok || n < 0 {
 		return listPosition{}, errors.New("razorpayx: this cursor is none of ours")
 	}
 	return listPosition{n, last}, nil

@@ -30,7 +30,7 @@ func (c *Client) Lines(ctx context.Context, from, to time.Time, after gateway.Cu
 	if !c.capabilities.Statement {
 		return gateway.LinePage{}, gateway.ErrNotOffered
 	}
-	at, err := placeOf(after)
+	at, err := parseCursor(after)
 	if err != nil {
 		return gateway.LinePage{}, err
 	}
