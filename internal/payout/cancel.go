@@ -32,7 +32,7 @@ func (s *Service) Cancel(ctx context.Context, c Caller, id ID, key string) (Payo
 		if err != nil {
 			return Payout{}, false, ErrCancelUnclear.Because(err)
 		}
-		if wait := s.unseenSending(asked); wait > 0 && !wasFound {
+		if wait := s.restartGrace(asked); wait > 0 && !wasFound {
 			return Payout{}, false, ErrCancelUnclear.WithMessage("This payout may have been sent just before the service was started again. "+
 				"If it was not, it can be cancelled from %s.", s.o.Now().Add(wait).In(s.o.Zone).Format("15:04:05")).After(wait)
 		}
@@ -88,7 +88,7 @@ const (
 // countGatewayCall counts a seller's cancellation if it asks the gateway, and may do so again and again. One of an overdue payout asks once, in
 // place of the payout's order. It fails with [ErrCancelledOften].
 func (s *Service) countGatewayCall(ctx context.Context, c Caller, p Payout) error {
-	if asks := s.mayHaveBeenSent(p) || p.State == Submitted && s.Cancellable(p); !asks || c.Admin {
+	if asks := s.mustLookUp(p) || p.State == Submitted && s.Cancellable(p); !asks || c.Admin {
 		return nil
 	}
 	return s.o.Store.InTx(ctx, func(tx Tx) error {

@@ -52,29 +52,31 @@ func (s *Service) applyFound(ctx context.Context, p Payout, r gateway.Report) {
 	}
 }
 
-// mayHaveBeenSent reports whether the gateway may have a waiting payout: it was requested before this service started, so that one whose
-// database was newer may have sent it, or the gateway turned its order away and took it all the same.
-func (s *Service) mayHaveBeenSent(p Payout) bool {
+// mustLookUp reports whether the gateway may have a waiting payout, so that it is asked first. The payout was requested before this
+// process started, and the database may have been restored since it was sent; or the gateway rejected its order, and may have taken it.
+func (s *Service) mustLookUp(p Payout) bool {
 	return p.State == Waiting && (p.RequestedAt.Before(s.started) || !p.SentAt.IsZero())
 }
 
-// unseenSending is for how long yet the gateway may receive an order of a waiting payout that the journal does not record. An earlier
+// restartGrace is how long the gateway may still receive an order of a waiting payout that the journal does not record. An earlier
 // process may have sent it just before it ended, and an attacker may have deleted that entry since. Until the order arrives, the gateway
 // does not know it.
-func (s *Service) unseenSending(p Payout) time.Duration {
+func (s *Service) restartGrace(p Payout) time.Duration {
 	if p.State != Waiting || !p.RequestedAt.Add(s.o.CancelWindow).Before(s.started) {
 		return 0
 	}
 	return max(s.started.Add(s.o.Lease+s.o.GracePeriod).Sub(s.o.Now()), 0)
 }
 
-// isOverdue reports whether a payout waits although its cancel window is over, or is by the clock of another instance, which may be sending it.
-func (s *Service) isOverdue(p Payout) bool {
-	return p.State == Waiting && s.untilSent(p) <= clocksDiffer
+// isPastCancelWindow reports whether a payout waits although its cancel window has ended, or has ended by the clock of another instance,
+// which may be sending it.
+func (s *Service) isPastCancelWindow(p Payout) bool {
+	return p.State == Waiting && s.cancelWindowLeft(p) <= clocksDiffer
 }
 
-// untilSent is for how long yet a payout can be cancelled before it is sent. Its first entry says so; due_at may have been changed outside the service.
-func (s *Service) untilSent(p Payout) time.Duration {
+// cancelWindowLeft is how long a payout can still be cancelled before it is sent. It is computed from the request's time, which the
+// journal proves: due_at may have been changed outside the service.
+func (s *Service) cancelWindowLeft(p Payout) time.Duration {
 	return p.RequestedAt.Add(s.o.CancelWindow).Sub(s.o.Now())
 }
 
@@ -85,7 +87,7 @@ const clocksDiffer = 5 * time.Second
 // gateway has it, also where the report was not applied because the row has changed since it was read. It fails with
 // [gateway.ErrNotConfigured] where the gateway that may have it can't be asked.
 func (s *Service) findIfSent(ctx context.Context, p Payout) (bool, error) {
-	if !s.mayHaveBeenSent(p) {
+	if !s.mustLookUp(p) {
 		return false, nil
 	}
 	return s.find(ctx, p)
@@ -95,12 +97,12 @@ func (s *Service) findIfSent(ctx context.Context, p Payout) (bool, error) {
 // may have sent it, and an attacker may have deleted the newest entries since. If the gateway can't answer about an overdue payout, the
 // journal decides.
 func (s *Service) findToCancel(ctx context.Context, p Payout) (bool, error) {
-	mayHaveBeenSent := s.mayHaveBeenSent(p)
-	if !mayHaveBeenSent && !s.isOverdue(p) {
+	mustLookUp := s.mustLookUp(p)
+	if !mustLookUp && !s.isPastCancelWindow(p) {
 		return false, nil
 	}
 	isFound, err := s.find(ctx, p)
-	if err == nil || isFound || mayHaveBeenSent || errors.Is(err, gateway.ErrManyTransfers) {
+	if err == nil || isFound || mustLookUp || errors.Is(err, gateway.ErrManyTransfers) {
 		return isFound, err
 	}
 	s.o.Logger.WarnContext(ctx, "cancel lookup failed", slog.String("payout_id", string(p.ID)), slog.Any("error", err))

@@ -125,7 +125,7 @@ func (s *Service) startSubmitting(ctx context.Context, seen Payout, body string)
 			s.markStopped(p, why)
 			return nil
 		}
-		if wait := s.untilSent(*p); wait > 0 {
+		if wait := s.cancelWindowLeft(*p); wait > 0 {
 			s.backToWaiting(p, wait)
 			return nil
 		}
@@ -235,7 +235,7 @@ func (s *Service) failWaiting(ctx context.Context, seen Payout, why *fault.Error
 		if p.State != Waiting || !p.SentAt.Equal(seen.SentAt) {
 			return errLeave
 		}
-		if wait := s.unseenSending(*p); wait > 0 {
+		if wait := s.restartGrace(*p); wait > 0 {
 			s.backToWaiting(p, wait)
 			return nil
 		}
@@ -273,8 +273,8 @@ func (s *Service) endIfBalanceNegative(ctx context.Context, seen Payout) (bool, 
 		switch {
 		case !stopped:
 			p.ReasonCode = ""
-		case s.unseenSending(*p) > 0:
-			s.backToWaiting(p, s.unseenSending(*p))
+		case s.restartGrace(*p) > 0:
+			s.backToWaiting(p, s.restartGrace(*p))
 		case p.State == Waiting:
 			p.Reason = "This money had been paid to you already; our records were behind. Request it again when your balance allows."
 			s.finish(p, Failed)

@@ -64,12 +64,12 @@ func (s *Service) reconcile(ctx context.Context, p Period, again, daily bool) (R
 	if err := s.o.Store.KeepRun(ctx, run); err != nil {
 		return Result{}, fmt.Errorf("keep the result: %w", err)
 	}
-	s.tell(ctx, c.result)
+	s.logResult(ctx, c.result)
 	return c.result, nil
 }
 
-// tell logs the outcome.
-func (s *Service) tell(ctx context.Context, r Result) {
+// logResult logs the outcome.
+func (s *Service) logResult(ctx context.Context, r Result) {
 	level := slog.LevelInfo
 	if r.Open > 0 || r.Sums.Rest() != 0 {
 		level = slog.LevelWarn

@@ -181,13 +181,13 @@ func (s *Service) Refund(ctx context.Context, n NewRefund) (Sale, Refund, bool, 
 		created bool
 	)
 	err := s.inTx(ctx, func(tx Tx, j *journals) (err error) {
-		sale, refund, created, err = takeBack(ctx, tx, j, n, s.o.Now())
+		sale, refund, created, err = refundSale(ctx, tx, j, n, s.o.Now())
 		return err
 	})
 	return sale, refund, created, err
 }
 
-func takeBack(ctx context.Context, tx Tx, j *journals, n NewRefund, now time.Time) (Sale, Refund, bool, error) {
+func refundSale(ctx context.Context, tx Tx, j *journals, n NewRefund, now time.Time) (Sale, Refund, bool, error) {
 	sale, err := tx.SaleForUpdate(ctx, n.Sale)
 	if err != nil {
 		return Sale{}, Refund{}, false, err
@@ -284,7 +284,7 @@ func (s *Service) ReleaseDue(ctx context.Context) (int, error) {
 				break
 			}
 			found, err := release(ctx, tx, j, id, now)
-			if errors.Is(err, errLongJournal) && len(j.long) < maxLong { // it is still due too
+			if errors.Is(err, errLongJournal) && len(j.tooLong) < maxLong { // it is still due too
 				continue
 			}
 			if errors.Is(err, errLongJournal) {
@@ -295,7 +295,7 @@ func (s *Service) ReleaseDue(ctx context.Context) (int, error) {
 			}
 			tampered = errors.Join(tampered, found)
 		}
-		if j.seen == nil && len(j.long) > 0 { // nothing is released until these are read
+		if j.readAhead == nil && len(j.tooLong) > 0 { // nothing is released until these are read
 			return errLongJournal
 		}
 		return nil

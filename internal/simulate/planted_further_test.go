@@ -194,7 +194,7 @@ var furtherBugs = []planted{
 		{inStore, "if !slices.Equal(tail.entries[subject], numbers) {", "if subject == \"\" && !slices.Equal(tail.entries[subject], numbers) {"},
 	}},
 	{"of a seller's sales that are released at once, one journal check is enough", []edit{
-		{inSale, "known && whole <= from {", "known && whole > 0 {"},
+		{inSale, "known && checked <= from {", "known && checked > 0 {"},
 	}},
 	{"a repair adds up earnings without the refunds", []edit{
 		{inStore, "SELECT seller_id, month, SUM(amount - refunded) FROM sales WHERE seller_id = $1", "SELECT seller_id, month, SUM(amount) FROM sales WHERE seller_id = $1"},

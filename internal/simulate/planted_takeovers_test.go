@@ -257,7 +257,7 @@ var takeoverBugs = []planted{
 		{inSale, "first.Amount != n.Amount || first.Reason != n.Reason || first.Note != n.By.Note", "first.Amount != n.Amount || first.Note != n.By.Note"},
 	}},
 	{"a payout that is due too early is sent", []edit{
-		{inPayout, "if wait := s.untilSent(*p); wait > 0 {", "if wait := s.untilSent(*p); wait > s.o.Lease+s.o.CancelWindow {"},
+		{inPayout, "if wait := s.cancelWindowLeft(*p); wait > 0 {", "if wait := s.cancelWindowLeft(*p); wait > s.o.Lease+s.o.CancelWindow {"},
 	}},
 	{"a rotation without a grace leaves the links that were not opened", []edit{
 		{inAuth, "if err := tx.DeleteUnusedLinksOfKey(ctx, keyID); err != nil {\n\t\treturn err\n\t}", ""},

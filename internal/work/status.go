@@ -30,8 +30,8 @@ type tally struct {
 	status Status
 }
 
-// looked counts a look at what is due.
-func (t *tally) looked(now time.Time, err error) {
+// polled counts a poll for what is due.
+func (t *tally) polled(now time.Time, err error) {
 	t.Lock()
 	defer t.Unlock()
 	if err != nil {

@@ -69,8 +69,8 @@ func (l *Loop) feed(ctx context.Context, steps chan<- leased) {
 		began := l.Now()
 		due, err := l.Take(ctx, l.Workers)
 		if ctx.Err() == nil {
-			l.tell(ctx, &failing, err)
-			l.tally.looked(l.Now(), err)
+			l.logOutage(ctx, &failing, err)
+			l.tally.polled(l.Now(), err)
 			if err != nil {
 				l.Done(l.Name, l.Now().Sub(began), err)
 			}
@@ -104,8 +104,8 @@ type outage struct {
 // logEvery is how often an outage is logged while it lasts. A loop tries several times a second.
 const logEvery = 10 * time.Second
 
-// tell logs when an outage begins, now and then while it lasts, and when it is over.
-func (l *Loop) tell(ctx context.Context, o *outage, err error) {
+// logOutage logs when an outage begins, now and then while it lasts, and when it is over.
+func (l *Loop) logOutage(ctx context.Context, o *outage, err error) {
 	now := l.Now()
 	if err == nil {
 		if o.failures > 0 {
@@ -151,7 +151,7 @@ func (l *Loop) do(ctx context.Context, due leased) {
 	if err == nil || ctx.Err() != nil {
 		return
 	}
-	if suppressed, due := l.failed.tell(l.Now()); due {
+	if suppressed, due := l.failed.admit(l.Now()); due {
 		l.Logger.WarnContext(ctx, "step failed", slog.String("loop", l.Name), slog.Any("error", err), slog.Int("suppressed", suppressed))
 	}
 }
@@ -166,8 +166,8 @@ type failures struct {
 	logged, suppressed int
 }
 
-// tell reports whether a failure is logged, and how many were suppressed since the last one.
-func (f *failures) tell(now time.Time) (suppressed int, due bool) {
+// admit reports whether a failure is logged, and how many were suppressed since the last one.
+func (f *failures) admit(now time.Time) (suppressed int, due bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if now.Sub(f.since) >= logEvery {
