@@ -207,6 +207,7 @@ func (s *seen) append(ctx context.Context, tx ledger.Appender, p ledger.Posting)
 				s.m.assert(decisionsKept, err == nil, e.Subject, "read the decision on %s: %v", e.Subject, err)
 				s.m.wasDecided(d)
 			})
+		default:
 		}
 	case errors.Is(err, ledger.ErrBelowZero), errors.Is(err, ledger.ErrInsufficient) && (p.Type != ledger.PayoutRequested || p.Moved.InTransit <= available):
 		s.refusal = fmt.Errorf("%s has %d available, and %s of %d was refused", p.Owner, available, p.Type, p.Moved.InTransit)
