@@ -257,7 +257,7 @@ func (on *instance) trouble() {
 	}
 }
 
-// pageOf is which list a request is about, and how many of it it passes over; -1 where it asks for no page of a list.
+// pageOf is the list that a request is about, and how many of its items it passes over; -1 where it asks for no page of a list.
 func pageOf(req *http.Request) (list, page int) {
 	query := req.URL.Query()
 	if req.Method != http.MethodGet || !strings.HasSuffix(req.URL.Path, "/payouts") || !query.Has("from") {
