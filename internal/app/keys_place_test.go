@@ -70,3 +70,11 @@ func TestCheckKeysPlace(t *testing.T) {
 		})
 	}
 }
+
+// TestCheckSettings_KeySet names what is wrong with a key set that is given, and quotes nothing of it.
+func TestCheckSettings_KeySet(t *testing.T) {
+	err := CheckSettings(config.Config{DataDir: t.TempDir(), Gateway: config.Sandbox, Keys: "s3cret"})
+	if err == nil || !strings.Contains(err.Error(), "BURSAR_KEYS: ") || strings.Contains(err.Error(), "s3cret") {
+		t.Errorf("the settings: %v", err)
+	}
+}

@@ -5,6 +5,7 @@ package app
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"log/slog"
 	"net"
@@ -17,6 +18,7 @@ import (
 	"bursar/internal/api"
 	"bursar/internal/config"
 	"bursar/internal/health"
+	"bursar/internal/keyset"
 	"bursar/internal/payout"
 	"bursar/internal/telemetry"
 )
@@ -128,11 +130,16 @@ func refusesKeysInDatabase(cfg config.Config) bool {
 }
 
 // CheckSettings finds settings with which serve refuses to start, without opening the database. It fails with
-// [config.Problems], or with what an adapter says of a gateway's settings.
+// [config.Problems], with what is wrong with a key set that is given, or with what an adapter says of a gateway's settings.
 func CheckSettings(cfg config.Config) error {
 	if cfg.Keys == "" && cfg.KeysFile == "" && refusesKeysInDatabase(cfg) {
 		if _, err := os.Stat(OwnKeysFile(cfg)); errors.Is(err, fs.ErrNotExist) { // else it is used if the database keeps no key set
 			return config.Problems{{Variable: "BURSAR_KEYS_FILE", Message: "is not set, and " + keysInDatabase}}
+		}
+	}
+	if cfg.Keys != "" {
+		if _, err := keyset.FromJSON([]byte(cfg.Keys)); err != nil {
+			return fmt.Errorf("BURSAR_KEYS: %w", err)
 		}
 	}
 	if cfg.Gateway == config.Sandbox { // whose address is known when it runs
