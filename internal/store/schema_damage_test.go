@@ -16,8 +16,14 @@ func TestAudit_SchemaDamaged_SaysSo(t *testing.T) {
 	place := storetest.NewPlace(t)
 	db := place.Open(t)
 	place.ByHand(t, `ALTER TABLE webhook_endpoints RENAME COLUMN retry_at TO retry_au`)
-	if _, err := db.Audit(t.Context(), storetest.Keys(t)); err == nil || !strings.Contains(err.Error(), "damaged") {
-		t.Errorf("the audit says %v", err)
+	report, err := db.Audit(t.Context(), storetest.Keys(t))
+	if err != nil || len(report.Findings) != 1 || report.Findings[0].Name != "schema-is-ours" {
+		t.Fatalf("the audit finds %+v, %v", report.Findings, err)
+	}
+	violations := report.Findings[0].Violations
+	if last := violations[len(violations)-1].Problem; violations[0].Problem != "the table webhook_endpoints is not as Bursar makes it" ||
+		!strings.Contains(last, "nothing else could be checked: ") || !strings.Contains(last, "damaged") {
+		t.Errorf("the audit finds %+v", violations)
 	}
 }
 
