@@ -40,6 +40,7 @@ func (m *market) checkByAPI() {
 	shop.checkBalance("/api/marketplace/sellers/"+s.id+"/balance", s)
 	shop.checkHistory("/api/marketplace/sellers/"+s.id+"/payouts", s, "")
 	admins.checkAllPayouts()
+	admins.checkPayoutsExport()
 	admins.checkPayouts()
 	shop.checkBodies()
 	for _, part := range []func(){
@@ -184,6 +185,30 @@ func (f front) checkAllPayouts() {
 		next = "&after=" + *got.Next
 	}
 	m.assert(readsAgree, m.violation != nil || len(want) == 0, "", "an admin can page through all payouts but %d of %d", len(want), total)
+}
+
+// checkPayoutsExport exports all payouts. Each is there once, and has a time of completion if it was ever completed.
+func (f front) checkPayoutsExport() {
+	m := f.m
+	rows, err := csv.NewReader(f.ask(http.MethodGet, "/api/admin/payouts?format=csv", "", "").Body).ReadAll()
+	if !m.assert(readsAgree, err == nil && len(rows) == len(m.model.payouts)+1, "", "%d lines are exported of %d payouts (%v)", len(rows), len(m.model.payouts), err) {
+		return
+	}
+	column := map[string]int{}
+	for i, name := range rows[0] {
+		column[name] = i
+	}
+	seen := map[string]bool{}
+	for _, row := range rows[1:] {
+		of := func(name string) string { return row[column[name]] }
+		w := m.model.payouts[payout.ID(of("id"))]
+		right := w != nil && !seen[of("id")] && of("seller_id") == w.seller && of("status") == string(w.state.Status()) &&
+			(of("completed_at") != "") == (w.state == payout.Completed || w.state == payout.Returned) && of("gateway") == string(w.at)
+		seen[of("id")] = true
+		if !m.assert(readsAgree, right, of("id"), "the payout %+v is exported as %q", w, row) {
+			return
+		}
+	}
 }
 
 // checkPayouts reads one payout in each state.

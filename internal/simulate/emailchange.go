@@ -73,6 +73,11 @@ func (m *market) moveAddress(on *instance, s *seller) (changed mail.EmailChanged
 	err4 := on.users.ConfirmEmailChange(m.ctx, confirm.Token, auth.Device{})
 	changed, isTold := mailTo[mail.EmailChanged](m, "") // the address is no user's any more
 	m.assert(sellersTold, err4 != nil || isTold && changed.Now == movedTo(s) && changed.Token != "", s.id, "the address of %s was changed, and the mail about that is %+v (there: %t)", s.id, changed, isTold)
+	toFormer := slices.ContainsFunc(m.mailed, func(of mail.Mail) bool {
+		_, is := of.Data.(mail.EmailChanged)
+		return is && of.To == emailOf(s.id)
+	})
+	m.assert(takeoversEndAccess, err4 != nil || toFormer, s.id, "the address of %s was changed, and what undoes that was not mailed to the former one", s.id)
 	return changed, errors.Join(err, err2, err3, err4)
 }
 

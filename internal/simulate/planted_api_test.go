@@ -129,4 +129,13 @@ var apiBugs = []planted{
 	{"what came back is looked for on the first page alone", []edit{
 		{inPayout, "if err != nil || page.Next == \"\" {\n\t\t\treturn rescheduled, err", "if err != nil || page.Next == \"\" || n == 0 {\n\t\t\treturn rescheduled, err"},
 	}},
+	{"what undoes a change of address is mailed to the new one", []edit{
+		{inAuth, "mail.Mail{To: u.Email, Data: mail.EmailChanged{Request: undo", "mail.Mail{To: t.Email, Data: mail.EmailChanged{Request: undo"},
+	}},
+	{"payouts that failed are exported as completed", []edit{
+		{inAPI, "string(stampOrNull(p.CompletedAt)), string(stampOrNull(p.EndedAt))", "string(stampOrNull(p.EndedAt)), string(stampOrNull(p.EndedAt))"},
+	}},
+	{"the pages of adjustments overlap", []edit{
+		{inStore, "scan, seller, before, limit)", "scan, seller, max(before, before+1), limit)"},
+	}},
 }
