@@ -127,7 +127,8 @@ func (m *market) checkNights(on *instance) {
 }
 
 // explains reports whether a fault is why the statement and the ledger differ: money was taken from the account by
-// hand, a transfer was made for nobody that the ledger knows, or a person has to look at the payout.
+// hand, a transfer was made for nobody that the ledger knows, a person has to look at the payout, or the gateway's answer about a return was
+// lost, which is asked for again soon.
 func (m *market) explains(d reconcile.Difference) bool {
 	w := m.model.payouts[d.Payout]
 	switch {
@@ -137,6 +138,8 @@ func (m *market) explains(d reconcile.Difference) bool {
 		return m.isUnresolved(d.Subject)
 	case w == nil:
 		return false
+	case d.Kind == reconcile.ReturnedAtGateway && m.clock().Sub(d.FirstSeen) < tickEvery:
+		return true
 	default:
 		return w.state == payout.ManualReview || w.last.Discrepancy != ""
 	}
