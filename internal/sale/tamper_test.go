@@ -261,7 +261,7 @@ func TestTamperedSale_DueEarlier(t *testing.T) {
 	s.wantBalance(0, 905_300, 905_300)
 }
 
-// TestTamperedSale_DueSoon_ReleasedInItsTime is looked at again when it is available, and not an hour later.
+// TestTamperedSale_DueSoon_ReleasedInItsTime has its next step when it is available, and not an hour later.
 func TestTamperedSale_DueSoon_ReleasedInItsTime(t *testing.T) {
 	s := openShop(t)
 	s.record(sale.NewSale{ID: "order-1", Seller: "usr_seller", Amount: 5000, OccurredAt: s.now, AvailableAt: s.now.Add(10 * time.Minute)}, true)

@@ -162,12 +162,32 @@ func TestDo_ConnectionLost_NotRepeated(t *testing.T) {
 // losesOrders answers each GET, and closes the connection once it has read a POST, as a gateway does that ends after it took an order.
 func losesOrders(t *testing.T) (base string, orders *atomic.Int64) {
 	t.Helper()
+	orders = &atomic.Int64{}
+	return accepting(t, func(conn net.Conn) {
+		reader := bufio.NewReader(conn)
+		for {
+			r, err := http.ReadRequest(reader)
+			if err != nil {
+				return
+			}
+			_, _ = io.Copy(io.Discard, r.Body)
+			if r.Method == http.MethodPost {
+				orders.Add(1)
+				return
+			}
+			_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+		}
+	}), orders
+}
+
+// accepting serves each connection until serve returns.
+func accepting(t *testing.T, serve func(net.Conn)) (base string) {
+	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = listener.Close() })
-	orders = &atomic.Int64{}
 	go func() {
 		for {
 			conn, err := listener.Accept()
@@ -176,23 +196,11 @@ func losesOrders(t *testing.T) (base string, orders *atomic.Int64) {
 			}
 			go func() {
 				defer conn.Close()
-				reader := bufio.NewReader(conn)
-				for {
-					r, err := http.ReadRequest(reader)
-					if err != nil {
-						return
-					}
-					_, _ = io.Copy(io.Discard, r.Body)
-					if r.Method == http.MethodPost {
-						orders.Add(1)
-						return
-					}
-					_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
-				}
+				serve(conn)
 			}()
 		}
 	}()
-	return "http://" + listener.Addr().String(), orders
+	return "http://" + listener.Addr().String()
 }
 
 // Over HTTP/2 the transport repeats a request whose stream was reset with a protocol error, also if the gateway has read all of it.
@@ -215,25 +223,8 @@ func TestDo_StreamReset_NotRepeated(t *testing.T) {
 // resetsStreams reads requests over HTTP/2 to their ends, and resets the stream of each, as a proxy does that loses its gateway.
 func resetsStreams(t *testing.T) (base string, orders *atomic.Int64) {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = listener.Close() })
 	orders = &atomic.Int64{}
-	go func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer conn.Close()
-				resetStreams(conn, orders)
-			}()
-		}
-	}()
-	return "http://" + listener.Addr().String(), orders
+	return accepting(t, func(conn net.Conn) { resetStreams(conn, orders) }), orders
 }
 
 // resetStreams is a server's side of HTTP/2, as little as it takes.
