@@ -102,9 +102,9 @@ func (m *market) openReceivers(on *instance) {
 		}
 		r.endpoint, r.secrets, r.isCurrent = e.ID, []string{secret}, true
 	}
-	m.often(deliverEvery, "deliveries", m.deliver)
+	m.often(m.spaced(deliverEvery), "deliveries", m.deliver)
 	if m.anyFaults() {
-		m.often(mannerEvery, "receivers", m.changeManners)
+		m.often(m.spaced(mannerEvery), "receivers", m.changeManners)
 	}
 }
 

@@ -265,12 +265,12 @@ func (m *market) open() {
 	if m.anyFaults() {
 		m.spawn(0, admin, m.openBalances)
 		m.operate()
-		m.often(stopEvery, admin, m.stopSome)
-		m.often(adjustEvery, admin, m.adjustSome)
+		m.often(m.spaced(stopEvery), admin, m.stopSome)
+		m.often(m.spaced(adjustEvery), admin, m.adjustSome)
 		m.often(m.changeFeeEvery(), "marketplace", m.changeFee)
 	}
-	m.often(numberEvery, "events", m.numberEvents)
-	m.often(followEvery, "consumer", m.followFeed)
+	m.often(m.spaced(numberEvery), "events", m.numberEvents)
+	m.often(m.spaced(followEvery), "consumer", m.followFeed)
 	m.after(0, m.changeFaultProfile)
 	m.after(tickEvery, m.tick)
 	m.after(m.auditEvery(), m.auditNowAndThen)
@@ -375,16 +375,24 @@ func (m *market) awaitMonth() {
 	})
 }
 
-// readAll reads every seller's overview and sales.
+// readAll reads every seller's overview and sales; in a large marketplace, those of some.
 func (m *market) readAll() {
 	on := m.anyInstance()
 	if on == nil || m.tampered != "" { // the rows are shown as an attacker has them
 		return
 	}
+	const enough = 25
 	for _, s := range m.sellers {
-		m.readOverview(on, s)
-		m.readSales(on, s)
+		if m.o.Sellers <= enough || m.chance(1000*enough/m.o.Sellers) {
+			m.readOverview(on, s)
+			m.readSales(on, s)
+		}
 	}
+}
+
+// spaced has what people and consumers do every so often done as often in a long run as in the shortest of those, so that trade takes most of the time.
+func (m *market) spaced(every time.Duration) time.Duration {
+	return max(every, time.Duration(float64(every)*float64(m.end())/float64(longRun)))
 }
 
 // maintenanceEvery spaces what an instance does each hour or night so that it takes a small part of a long run.
@@ -504,16 +512,16 @@ func (m *market) changeFaultProfile() {
 	m.after(lasts, m.changeFaultProfile)
 }
 
-// maxFaulty is how much of a run has foul weather. In a longer one there is fair weather in between: what goes wrong takes
+// longRun is how much of a run has foul weather. In a longer one there is fair weather in between: what goes wrong takes
 // the most time, and soon shows the same again.
-const maxFaulty = 40 * 24 * time.Hour
+const longRun = 40 * 24 * time.Hour
 
 // isLong reports whether the weather is fair now and then.
-func (m *market) isLong() bool { return m.anyFaults() && m.end() > maxFaulty }
+func (m *market) isLong() bool { return m.anyFaults() && m.end() > longRun }
 
 // fairAfter is how long the weather is fair after so much that is not.
 func (m *market) fairAfter(foul time.Duration) time.Duration {
-	return time.Duration(int64(foul) * int64((m.end()-maxFaulty)/time.Hour) / int64(maxFaulty/time.Hour))
+	return time.Duration(int64(foul) * int64((m.end()-longRun)/time.Hour) / int64(longRun/time.Hour))
 }
 
 // clearUp ends the foul weather for a while.

@@ -23,7 +23,11 @@ const operateEvery = 8 * time.Hour
 
 // operate has an admin look in now and then. They go on when trade is over, until nothing waits for them.
 func (m *market) operate() {
-	m.after(m.around(operateEvery), func() {
+	every := m.spaced(operateEvery)
+	if m.closing { // what waits holds payouts up
+		every = operateEvery
+	}
+	m.after(m.around(every), func() {
 		m.begin(admin, m.workThroughInbox)
 		m.operate()
 	})

@@ -62,12 +62,12 @@ func (o Options) Check() error {
 	}
 }
 
-// askEvery is how often a seller looks whether there is enough for a payout: each fortnight or so, and more often in a
+// askEvery is how often a seller looks whether there is enough for a payout: each month or so, and more often in a
 // run so small that little would happen.
 func (o Options) askEvery() time.Duration {
 	const enough = 400 // payouts
 	whole := time.Duration(o.Days) * time.Duration(o.Sellers) * 24 * time.Hour
-	return min(15*24*time.Hour, max(whole/enough, 4*time.Hour))
+	return min(30*24*time.Hour, max(whole/enough, 4*time.Hour))
 }
 
 // markets are the options of each marketplace of a run. The first has the run's own seed.

@@ -38,7 +38,7 @@ func (m *market) checkTampering() {
 		t.dropRefund, t.loseStep, t.raiseEarnings, t.rescheduleSale, t.repeatRefund, t.dropEvent, t.repeatEvent, t.loseFeed, t.countAhead, t.leaveCheckpoint,
 		t.addRefund, t.hurryPayout,
 	} {
-		if m.violation == nil {
+		if m.violation == nil && (!m.isLong() || m.chance(250)) { // a long run has a large ledger to audit twice for each, and often other marketplaces
 			act()
 		}
 	}
