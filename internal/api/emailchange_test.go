@@ -205,7 +205,7 @@ func TestUndoEmailChange_UnlinksLaterIdentities(t *testing.T) {
 		}))
 	}
 	link("the owner's")
-	h.clock.advance(time.Hour)
+	h.clock.advance(10 * time.Minute)
 	h.do(call{method: "POST", path: "/api/auth/email/change", token: seller.token, body: `{"email":"thief@example.com"}`}).want(t, 200)
 	h.do(call{method: "POST", path: "/api/auth/email/confirm", body: `{"token":"` + mailOf[mail.ConfirmEmail](h, "thief@example.com").Token + `"}`}).want(t, 200)
 	link("the thief's")

@@ -21,8 +21,9 @@ const (
 )
 
 // ChangeEmail mails a link to a new address of the user's. The address is the account's once the link is confirmed. An address
-// that is taken gets a notice, and the caller the same answer. It fails with a fault that names the field, with [ErrStepUp] if
-// the user has a second factor and no proof for email.change of this address, or with [ErrToken].
+// that is taken gets a notice, and the caller the same answer. It fails with a fault that names the field, with [ErrStepUp] unless
+// the user has a proof for email.change of this address, or no second factor and signed in a short time ago, with [ErrStaleSignIn]
+// if they have no password to prove by either, or with [ErrToken].
 func (s *Service) ChangeEmail(ctx context.Context, p Principal, email string, from Device) error {
 	if problem := CheckEmail(email); problem != "" {
 		return fault.Field("email", problem)
@@ -43,7 +44,11 @@ func (s *Service) ChangeEmail(ctx context.Context, p Principal, email string, fr
 		if session.AuthenticatedAt.Equal(notProven) {
 			return errNotProven
 		}
-		if err := s.RequireProof(ctx, tx, p, ActionChangeEmail, EmailKey(email)); err != nil {
+		all, err := s.factorsOf(ctx, tx, u.ID)
+		if err != nil {
+			return err
+		}
+		if err := s.mayAddWayIn(ctx, tx, p, u, all, ActionChangeEmail, EmailKey(email)); err != nil {
 			return err
 		}
 		text, t := newMailToken(confirmEmail, u.ID, from, now, mail.ConfirmLife)
@@ -122,7 +127,7 @@ func (s *Service) ConfirmEmailChange(ctx context.Context, token string, from Dev
 // moveTo gives the account another address. What was mailed to the one before permits nothing any more.
 func (s *Service) moveTo(ctx context.Context, tx Tx, u User, email string) error {
 	err := tx.SetEmail(ctx, u.ID, email)
-	if errors.Is(err, ErrEmailTaken) {
+	if errors.Is(err, ErrEmailTaken) || errors.Is(err, ErrEmailReserved) {
 		return ErrMailToken.Because(err)
 	}
 	if err != nil {

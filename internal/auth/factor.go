@@ -131,7 +131,7 @@ func (s *Service) enrol(ctx context.Context, p Principal, f Factor) (confirmed [
 		most = maxPasskeys
 	}
 	err = s.changeFactors(ctx, p, func(tx Tx, user User, all []Factor) error {
-		if err := s.mayAddFactor(ctx, tx, p, user, all); err != nil {
+		if err := s.mayAddWayIn(ctx, tx, p, user, all, ActionAddFactor); err != nil {
 			return err
 		}
 		same := 0
@@ -154,11 +154,11 @@ func (s *Service) enrol(ctx context.Context, p Principal, f Factor) (confirmed [
 	return confirmed, err
 }
 
-// mayAddFactor keeps a stolen session from adding a way in that stays: the user has to have proved who they are, a short time
-// ago or for this.
-func (s *Service) mayAddFactor(ctx context.Context, tx Tx, p Principal, user User, all []Factor) error {
+// mayAddWayIn keeps a stolen session from adding a way in that stays, as a second factor or another e-mail address is: the user has
+// to have proved who they are, a short time ago or for this. It fails with [ErrStepUp] or [ErrStaleSignIn].
+func (s *Service) mayAddWayIn(ctx context.Context, tx Tx, p Principal, user User, all []Factor, a Action, to ...string) error {
 	if hasFactor(all) {
-		return s.requireProof(ctx, tx, p, all, ActionAddFactor)
+		return s.useProof(ctx, tx, p, all, a, to...)
 	}
 	session, _, err := tx.Session(ctx, p.Session)
 	if err != nil || s.o.Now().Sub(session.AuthenticatedAt) < freshSignIn {
@@ -167,7 +167,7 @@ func (s *Service) mayAddFactor(ctx context.Context, tx Tx, p Principal, user Use
 	if user.PasswordHash == "" {
 		return stale(session)
 	}
-	return s.useProof(ctx, tx, p, all, ActionAddFactor)
+	return s.useProof(ctx, tx, p, all, a, to...)
 }
 
 // host is how authenticator apps name the service.

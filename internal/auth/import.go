@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"hash/maphash"
 	"strconv"
@@ -26,7 +27,8 @@ type ImportTx interface {
 	// ImportedUsers finds the users who have one of the external ids, or one of the keys of e-mail addresses. A user
 	// may be among them twice.
 	ImportedUsers(ctx context.Context, externalIDs, emailKeys []string) ([]Imported, error)
-	// InsertImported adds a user, and reports whether nobody had the e-mail address or the external id before.
+	// InsertImported adds a user, and reports whether nobody had the e-mail address or the external id before. It fails with
+	// [ErrEmailReserved].
 	InsertImported(ctx context.Context, i Imported) (bool, error)
 	// PasswordDecoy is the hash that SetPasswordDecoy stored last; empty for none.
 	PasswordDecoy(ctx context.Context) (string, error)
@@ -335,6 +337,9 @@ func (b *importBatch) take(ctx context.Context, line checkedLine) (ImportResult,
 	}
 	i := imported(line.ImportLine, b.now)
 	inserted, err := b.tx.InsertImported(ctx, i)
+	if errors.Is(err, ErrEmailReserved) {
+		return ImportResult{Outcome: ImportFailed, Problems: map[string]string{"email": "was another account's a few days ago, which can get it back: import this user a week later"}}, nil
+	}
 	if err != nil {
 		return ImportResult{}, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"time"
 
 	"bursar/internal/fault"
@@ -46,14 +47,39 @@ func stale(s Session) error {
 	return ErrStaleSignIn
 }
 
-// CreateSessionLink makes a link for a seller, as a service key asked, and returns its token, which is shown once.
+// CreateSessionLink makes a link for a seller, as a service key asked, and returns its token, which is shown once. It fails with
+// [ErrServiceKey] if the key ended since the request was let in: an attacker who has a leaked key asks until it is rotated.
 func (s *Service) CreateSessionLink(ctx context.Context, key ServiceKey, sellerID string) (token string, expiresAt time.Time, err error) {
 	token = id.Random(linkTokenDigits)
 	link := SessionLink{
 		Hash: hashMailToken(token), UserID: sellerID, KeyID: key.ID, ExpiresAt: s.o.Now().UTC().Truncate(time.Microsecond).Add(LinkLife),
 	}
-	err = s.o.Store.InTx(ctx, func(tx Tx) error { return tx.InsertSessionLink(ctx, link) })
+	err = s.o.Store.InTx(ctx, func(tx Tx) error {
+		if err := s.keepKey(ctx, tx, key); err != nil {
+			return err
+		}
+		return tx.InsertSessionLink(ctx, link)
+	})
 	return token, link.ExpiresAt, err
+}
+
+// keepKey keeps a key accepted until the transaction ends. It fails with [ErrServiceKey] if the key was revoked since, or rotated without a grace.
+func (s *Service) keepKey(ctx context.Context, tx Tx, key ServiceKey) error {
+	stored, found, err := tx.ServiceKeyForUpdate(ctx, key.ID)
+	switch {
+	case err != nil:
+		return err
+	case !found || stored.Status(s.o.Now()) != "active":
+		return ErrServiceKey
+	case stored.Hash == key.Hash:
+		return nil
+	}
+	before, err := tx.RotatedServiceKeys(ctx, stored)
+	isAccepted := slices.ContainsFunc(before, func(r RotatedServiceKey) bool { return r.Hash == key.Hash && r.Until.After(s.o.Now()) })
+	if err == nil && !isAccepted {
+		err = ErrServiceKey
+	}
+	return err
 }
 
 // OpenSessionLink signs a seller in by the token of a link, once. presented is the browser's access token, whose session ends. It

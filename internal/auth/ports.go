@@ -70,7 +70,7 @@ type Tx interface {
 	mail.Tx
 	ledger.Appender
 	ledger.EntriesReader
-	// InsertUser adds u, or fails with [ErrEmailTaken].
+	// InsertUser adds u, or fails with [ErrEmailTaken] or [ErrEmailReserved].
 	InsertUser(ctx context.Context, u User) error
 	// SetPasswordHash replaces a user's hash if it is still old, and reports whether it was.
 	SetPasswordHash(ctx context.Context, userID, old, hash string) (bool, error)
@@ -113,7 +113,7 @@ type Tx interface {
 
 	// VerifyUser records that a user's address is theirs.
 	VerifyUser(ctx context.Context, userID string) error
-	// SetEmail replaces a user's address by one that is known to be theirs, or fails with [ErrEmailTaken].
+	// SetEmail replaces a user's address by one that is known to be theirs, or fails with [ErrEmailTaken] or [ErrEmailReserved].
 	SetEmail(ctx context.Context, userID, email string) error
 	// HasIdentity reports whether a user can sign in through a provider.
 	HasIdentity(ctx context.Context, userID string) (bool, error)

@@ -20,7 +20,8 @@ type Registration struct {
 }
 
 // Register makes a user, who may be a buyer or a seller, signs them in, and mails them a link and a code to confirm their
-// address with. It fails with a fault that names the fields at fault, with [ErrEmailTaken], [ErrThrottled] or [ErrBusy].
+// address with. It fails with a fault that names the fields at fault, with [ErrEmailTaken], [ErrEmailReserved],
+// [ErrThrottled] or [ErrBusy].
 // An address that is taken gets a mail too, see [Service.mailRegisteredAgain].
 func (s *Service) Register(ctx context.Context, r Registration) (SignIn, error) {
 	role, allowed := ParseRole(string(r.Role))

@@ -50,7 +50,7 @@ func (s *Service) ResetUser(ctx context.Context, r Reset) error {
 		if err := tx.ResetUser(ctx, user); err != nil {
 			return err
 		}
-		if err := tx.EndUserSessions(ctx, user.ID, "", endedByReset, now); err != nil {
+		if err := s.endSessions(ctx, tx, user.ID, "", endedByReset); err != nil {
 			return err
 		}
 		if err := tx.RemoveIdentities(ctx, user.ID); err != nil {

@@ -109,6 +109,9 @@ func createSeller(ctx context.Context, tx Tx, line checkedLine, now time.Time) (
 			return false, ErrSellerEmailTaken
 		}
 		inserted, err := tx.InsertImported(ctx, imported(line.ImportLine, now))
+		if errors.Is(err, ErrEmailReserved) {
+			return false, ErrSellerEmailTaken.WithMessage("Another user had this e-mail address until a few days ago, and can get it back. Use another address, or try again a week later.")
+		}
 		if err != nil || inserted {
 			return inserted, err
 		}

@@ -177,7 +177,10 @@ func ParseRole(s string) (Role, bool) {
 
 // Failures that a caller may see.
 var (
-	ErrEmailTaken     = fault.New(fault.Refused, "email_taken", "This e-mail address is already registered. Sign in, or use another address.")
+	ErrEmailTaken = fault.New(fault.Refused, "email_taken", "This e-mail address is already registered. Sign in, or use another address.")
+	// ErrEmailReserved is for an address that an account had until a mailed link that is still alive can undo the change. Who can take the
+	// account by a stolen session must not take the way back to it by registering the address.
+	ErrEmailReserved  = fault.New(fault.Refused, "email_reserved", "An account had this e-mail address a few days ago, and can get it back. If the account is yours, use the link in the mail about the change. Otherwise use another address.")
 	ErrCredentials    = fault.New(fault.Unauthenticated, "invalid_credentials", "The e-mail address or the password is wrong.")
 	ErrWrongPassword  = fault.New(fault.Refused, "wrong_password", "The current password is wrong.")
 	ErrToken          = fault.New(fault.Unauthenticated, "invalid_token", "The access token is missing, invalid or expired. Sign in again.")

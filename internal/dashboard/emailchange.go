@@ -35,7 +35,7 @@ func (d *dashboard) changeEmail(ctx context.Context, v *pageRequest) (page, erro
 	if showErr != nil {
 		return page{}, showErr
 	}
-	return d.again(ctx, p, shown.Email.fill(v.form), needsCode(err))
+	return d.again(ctx, p, shown.Email.fill(v.form), needsProof(err, shown.Email))
 }
 
 // emailPage shows what a link does, with the button that does it.

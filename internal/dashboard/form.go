@@ -113,6 +113,7 @@ func (f *form) fill(typed url.Values) *form {
 // fieldOf names the field that a refusal without details is about.
 var fieldOf = map[string]string{
 	auth.ErrEmailTaken.Code:     "email",
+	auth.ErrEmailReserved.Code:  "email",
 	auth.ErrCode.Code:           "code",
 	ledger.ErrInsufficient.Code: "amount",
 }

@@ -109,7 +109,9 @@ func (d *dashboard) profilePage(ctx context.Context, v *pageRequest) (page, *pro
 		shown.Code = codeForm()
 	}
 	shown.Email = emailForm()
-	askFor(factors, shown.Email)
+	if err := d.askForProof(ctx, v, shown.Email); err != nil {
+		return page{}, nil, err
+	}
 	askFor(factors, shown.Password)
 	for _, f := range factors {
 		if f.Kind == auth.FactorPasskey && f.Confirmed() {

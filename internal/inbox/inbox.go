@@ -245,15 +245,19 @@ func (s Service) complete(ctx context.Context, all []Task) error {
 
 // Task finds what waits by its subject, or fails with [ErrNoTask].
 func (s Service) Task(ctx context.Context, subject string) (Task, error) {
-	all, _, err := s.Tasks(ctx)
+	all, cut, err := s.Tasks(ctx)
 	if err != nil {
 		return Task{}, err
 	}
 	i := slices.IndexFunc(all, func(t Task) bool { return t.Subject == subject })
-	if i < 0 {
+	switch {
+	case i >= 0:
+		return all[i], nil
+	case cut:
+		return Task{}, ErrNoTask.WithMessage("This does not wait for anybody any more, or is not among the first %d of its kind: those come first.", MaxPerKind)
+	default:
 		return Task{}, ErrNoTask
 	}
-	return all[i], nil
 }
 
 // Claim has an admin be on a task for an hour. Claimed again by the same admin, it lasts another hour. It fails with [ErrClaimed] while another admin is on it.

@@ -41,6 +41,9 @@ func (m *market) checkEmailChange() {
 		return
 	}
 	m.undoing = false
+	_, err = on.users.Register(m.ctx, auth.Registration{Name: "Mallory", Email: emailOf(s.id), Password: newPassword})
+	m.assert(takeoversEndAccess, errors.Is(err, auth.ErrEmailReserved), s.id,
+		"%s can undo the change of the address, and an attacker who registers with the former one is answered with %v", s.id, err)
 	m.pass(m.now + mail.UndoLife - time.Hour)
 	if m.violation != nil {
 		return

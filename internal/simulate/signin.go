@@ -312,6 +312,8 @@ func (m *market) checkAccess() {
 		must(err)
 		secrets = append(secrets, secret)
 	}
+	_, _, err = on.users.CreateSessionLink(m.ctx, lasting, s.id) // as a request that was let in before does
+	m.assert(takeoversEndAccess, failed != nil || errors.Is(err, auth.ErrServiceKey), s.id, "a key was rotated without a grace, and a link that a request with it makes was answered with %v", err)
 	for i, secret := range secrets {
 		_, err := on.users.AuthenticateService(m.ctx, secret)
 		isRight := i < 2 && errors.Is(err, auth.ErrServiceKey) || i == 2 && err == nil
@@ -336,8 +338,8 @@ func (m *market) checkExpiry() {
 	key, err := m.addServiceKey(on, "counter", time.Time{})
 	replaced, _, err2 := on.users.RotateServiceKey(m.ctx, key.ID, 0, actor)
 	_, _, err3 := on.users.RotateServiceKey(m.ctx, key.ID, auth.LinkSessionLife/2, actor)
-	_, err4 := on.users.AuthenticateService(m.ctx, replaced)
-	link, _, err5 := on.users.CreateSessionLink(m.ctx, key, s.id)
+	accepted, err4 := on.users.AuthenticateService(m.ctx, replaced)
+	link, _, err5 := on.users.CreateSessionLink(m.ctx, accepted, s.id)
 	opened, err6 := on.users.OpenSessionLink(m.ctx, link, "", auth.Device{})
 	failed := errors.Join(err, err2, err3, err4, err5, err6)
 	m.pass(m.now + auth.LinkSessionLife/2 + time.Minute)

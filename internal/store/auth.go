@@ -152,7 +152,7 @@ func (db *DB) liveSession(ctx context.Context, session string, now time.Time) (a
 	return auth.Principal{UserID: u.ID, Email: u.Email, Role: u.Role, Session: s.ID, Verified: u.Verified}, live, err
 }
 
-// InsertUser adds u, or fails with [auth.ErrEmailTaken].
+// InsertUser adds u, or fails with [auth.ErrEmailTaken] or [auth.ErrEmailReserved].
 func (tx *Tx) InsertUser(ctx context.Context, u auth.User) error {
 	inserted, err := tx.insertUser(ctx, auth.Imported{User: u}, "(email_key)")
 	if err == nil && !inserted {
@@ -161,7 +161,8 @@ func (tx *Tx) InsertUser(ctx context.Context, u auth.User) error {
 	return err
 }
 
-// insertUser adds a user, and reports whether it did: it does not where another row has the same of what is named.
+// insertUser adds a user, and reports whether it did: it does not where another row has the same of what is named. It fails with
+// [auth.ErrEmailReserved], and has added nothing then.
 func (tx *Tx) insertUser(ctx context.Context, i auth.Imported, unique string) (bool, error) {
 	u := i.User
 	mac, err := tx.userMAC(u)
@@ -173,10 +174,23 @@ func (tx *Tx) insertUser(ctx context.Context, i auth.Imported, unique string) (b
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 0, $12, $13, $14, $15) ON CONFLICT `+unique+` DO NOTHING`,
 		u.ID, u.Name, u.Email, auth.EmailKey(u.Email), u.PasswordHash, string(u.Role), flag(u.Verified), flag(u.Suspended),
 		u.Profile.Avatar, u.Profile.Bio, u.Profile.Website, micros(u.CreatedAt), mac, nullText(u.ExternalID), i.Fingerprint)
-	if err == nil && inserted && u.Role == auth.Seller {
+	if err != nil || !inserted {
+		return false, err
+	}
+	// Asked for after the insert, which waited for a change that gives the address up.
+	err = tx.isUnreserved(ctx, u.ID, u.Email)
+	if errors.Is(err, auth.ErrEmailReserved) {
+		if _, failed := tx.exec(ctx, `DELETE FROM users WHERE id = $1`, u.ID); failed != nil {
+			err = failed
+		}
+	}
+	if err != nil {
+		return false, err
+	}
+	if u.Role == auth.Seller {
 		err = tx.queueEvents(ctx, sellerRegistered(u))
 	}
-	return inserted, err
+	return true, err
 }
 
 // sellerRegistered is the event of a user who became a seller.

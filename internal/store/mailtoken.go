@@ -55,9 +55,37 @@ func (tx *Tx) InsertMailToken(ctx context.Context, t auth.MailToken) error {
 			return err
 		}
 	}
-	_, err = tx.exec(ctx, `INSERT INTO mail_tokens (`+mailedColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`,
+	reserves := ""
+	if t.Purpose == auth.UndoEmailChange {
+		reserves = auth.EmailKey(t.Email)
+	}
+	_, err = tx.exec(ctx, `INSERT INTO mail_tokens (`+mailedColumns+`, reserves) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`,
 		t.Hash, string(t.Purpose), t.Email, t.UserID, t.Code, t.Tries, t.Name, string(t.Role), t.PasswordHash, t.From.Address, t.From.Agent,
-		micros(t.CreatedAt), micros(t.ExpiresAt), mac)
+		micros(t.CreatedAt), micros(t.ExpiresAt), mac, nullText(reserves))
+	return err
+}
+
+// mayHaveEmail fails with [auth.ErrEmailTaken] if another user has an address, and with [auth.ErrEmailReserved] while another user can
+// get it back. A token that expired counts until it is swept.
+func (tx *Tx) mayHaveEmail(ctx context.Context, userID, email string) error {
+	var one int
+	taken, err := tx.one(ctx, `SELECT 1 FROM users WHERE email_key = $1 AND id <> $2`, []any{auth.EmailKey(email), userID}, &one)
+	if err == nil && taken {
+		err = auth.ErrEmailTaken
+	}
+	if err != nil {
+		return err
+	}
+	return tx.isUnreserved(ctx, userID, email)
+}
+
+// isUnreserved is the second part of mayHaveEmail.
+func (tx *Tx) isUnreserved(ctx context.Context, userID, email string) error {
+	var one int
+	reserved, err := tx.one(ctx, `SELECT 1 FROM mail_tokens WHERE reserves = $1 AND user_id <> $2 LIMIT 1`, []any{auth.EmailKey(email), userID}, &one)
+	if err == nil && reserved {
+		err = auth.ErrEmailReserved
+	}
 	return err
 }
 
@@ -106,17 +134,12 @@ func (tx *Tx) VerifyUser(ctx context.Context, userID string) error {
 	return err
 }
 
-// SetEmail replaces a user's e-mail address by one that is known to be theirs, or fails with [auth.ErrEmailTaken].
+// SetEmail replaces a user's e-mail address by one that is known to be theirs, or fails with [auth.ErrEmailTaken] or [auth.ErrEmailReserved].
 func (tx *Tx) SetEmail(ctx context.Context, userID, email string) error {
-	var one int
-	taken, err := tx.one(ctx, `SELECT 1 FROM users WHERE email_key = $1 AND id <> $2`, []any{auth.EmailKey(email), userID}, &one)
-	if err != nil {
+	if err := tx.mayHaveEmail(ctx, userID, email); err != nil {
 		return err
 	}
-	if taken {
-		return auth.ErrEmailTaken
-	}
-	_, err = tx.changeUser(ctx, userID, func(u *auth.User) bool {
+	_, err := tx.changeUser(ctx, userID, func(u *auth.User) bool {
 		u.Email, u.Verified = email, true
 		return true
 	})

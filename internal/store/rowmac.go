@@ -101,13 +101,8 @@ func (tx *Tx) changeUser(ctx context.Context, id string, change func(*auth.User)
 
 // ResetUser replaces all that the MAC of a user covers, whatever it was.
 func (tx *Tx) ResetUser(ctx context.Context, u auth.User) error {
-	var one int
-	taken, err := tx.one(ctx, `SELECT 1 FROM users WHERE email_key = $1 AND id <> $2`, []any{auth.EmailKey(u.Email), u.ID}, &one)
-	if err != nil {
+	if err := tx.mayHaveEmail(ctx, u.ID, u.Email); err != nil {
 		return err
-	}
-	if taken {
-		return auth.ErrEmailTaken
 	}
 	mac, err := tx.userMAC(u)
 	if err != nil {
@@ -122,6 +117,7 @@ func (tx *Tx) ResetUser(ctx context.Context, u auth.User) error {
 		return err
 	}
 	// What the user was before can't be believed, so the feed says whether they became a seller now.
+	var one int
 	known, err := tx.one(ctx, `SELECT 1 FROM (SELECT owner, entry FROM events UNION ALL SELECT owner, entry FROM queued_events) AS f
 		WHERE owner = $1 AND entry = 0 LIMIT 1`, []any{u.ID}, &one)
 	if err == nil && !known {

@@ -72,7 +72,8 @@ func (tx *Tx) ImportedUsers(ctx context.Context, externalIDs, emailKeys []string
 	return all, nil
 }
 
-// InsertImported adds a user, and reports whether nobody had the e-mail address or the external id before.
+// InsertImported adds a user, and reports whether nobody had the e-mail address or the external id before. It fails with
+// [auth.ErrEmailReserved].
 func (tx *Tx) InsertImported(ctx context.Context, i auth.Imported) (bool, error) {
 	return tx.insertUser(ctx, i, "")
 }

@@ -3,6 +3,7 @@ package storetest
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -143,11 +144,15 @@ func testForgedMailTokens(t *testing.T, b *bench) {
 	own := b.mailToken("own", toVerify)
 	own.Code = "encrypted"
 	b.keepToken(own)
+	moves := b.mailToken("moves", auth.UndoEmailChange)
+	moves.Email = "usr_1@example.org"
+	b.keepToken(moves)
 	b.update(func(tx *store.Tx) error { return tx.InsertUser(b.ctx(), newUser("usr_2")) })
 	for name, change := range map[string]string{
 		"another hash":       `hash = 'forged'`,
 		"another purpose":    `purpose = 'reset_password'`,
 		"another user":       `user_id = 'usr_2'`,
+		"an e-mail address":  `email = 'mallory@example.com'`, // that the account would get
 		"another code":       `code = 'forged'`,
 		"a password":         `password_hash = 'forged', role = 'seller', name = 'Mallory'`,
 		"another role":       `role = 'admin'`,
@@ -161,9 +166,14 @@ func testForgedMailTokens(t *testing.T, b *bench) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			copied := b.tampered()
-			copied.hands(`UPDATE mail_tokens SET ` + change)
-			for _, hash := range []string{"own", "forged"} {
-				for _, purpose := range []auth.MailPurpose{toVerify, toReset} {
+			copied.hands(`UPDATE mail_tokens SET ` + change + ` WHERE hash = 'own'`)
+			hashes := []string{"own", "forged"}
+			if !strings.HasPrefix(change, "hash = ") {
+				copied.hands(`UPDATE mail_tokens SET ` + change + ` WHERE hash = 'moves'`)
+				hashes = append(hashes, "moves")
+			}
+			for _, hash := range hashes {
+				for _, purpose := range []auth.MailPurpose{toVerify, toReset, auth.UndoEmailChange} {
 					if _, found, err := copied.db.MailToken(copied.ctx(), hash, purpose, b.now); found && !errors.Is(err, auth.ErrTampered) {
 						t.Errorf("%s for %s is accepted: %v", hash, purpose, err)
 					}

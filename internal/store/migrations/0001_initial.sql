@@ -598,10 +598,12 @@ CREATE TABLE mail_tokens (
   agent         TEXT NOT NULL,
   created_at    BIGINT NOT NULL,
   expires_at    BIGINT NOT NULL,
-  mac           TEXT NOT NULL
+  mac           TEXT NOT NULL,
+  reserves      TEXT -- the key of an address that no other account gets while the token can give it back; NULL for other purposes
 ) /* clustered */;
 
 CREATE INDEX mail_tokens_of_user ON mail_tokens (user_id);
+CREATE INDEX mail_tokens_reserved ON mail_tokens (reserves) WHERE reserves IS NOT NULL;
 CREATE INDEX mail_tokens_old ON mail_tokens (expires_at);
 
 -- Requests for a link to reset a password. A job answers them, so that a request takes as long for an address that no
