@@ -187,7 +187,7 @@ func (f front) checkAllPayouts() {
 	m.assert(readsAgree, m.violation != nil || len(want) == 0, "", "an admin can page through all payouts but %d of %d", len(want), total)
 }
 
-// checkPayoutsExport exports all payouts. Each is there once, and has a time of completion if it was ever completed.
+// checkPayoutsExport exports all payouts. Each is there once with its amounts, and has a time of completion if it was ever completed.
 func (f front) checkPayoutsExport() {
 	m := f.m
 	rows, err := csv.NewReader(f.ask(http.MethodGet, "/api/admin/payouts?format=csv", "", "").Body).ReadAll()
@@ -203,7 +203,9 @@ func (f front) checkPayoutsExport() {
 		of := func(name string) string { return row[column[name]] }
 		w := m.model.payouts[payout.ID(of("id"))]
 		right := w != nil && !seen[of("id")] && of("seller_id") == w.seller && of("status") == string(w.state.Status()) &&
-			(of("completed_at") != "") == (w.state == payout.Completed || w.state == payout.Returned) && of("gateway") == string(w.at)
+			(of("completed_at") != "") == (w.state == payout.Completed || w.state == payout.Returned) && of("gateway") == string(w.at) &&
+			of("amount") == rupees().FormatFixed(w.amount) && of("fee") == rupees().FormatFixed(w.folded.Fee) && of("net") == rupees().FormatFixed(w.amount-w.folded.Fee) &&
+			of("state") == string(w.state) && (w.state != payout.Completed || of("utr") == w.last.UTR)
 		seen[of("id")] = true
 		if !m.assert(readsAgree, right, of("id"), "the payout %+v is exported as %q", w, row) {
 			return

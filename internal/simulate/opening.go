@@ -46,9 +46,15 @@ func (m *market) openWrongly(on *instance) {
 		if _, known := m.model.adjusted[correctionID(n.Seller, openingID)]; known {
 			created, err := on.sales.Open(m.ctx, n)
 			m.assert(oncePerID, err == nil && !created || isUnavailable(err), n.Seller, "an opening balance was made again (%t), or answered with %v", created, err)
-			n.Available++
-			_, err = on.sales.Open(m.ctx, n)
-			m.assert(oncePerID, errors.Is(err, sale.ErrOpeningConflict) || isUnavailable(err), n.Seller, "another opening balance was answered with %v", err)
+			for _, other := range []func(*sale.NewOpening){
+				func(n *sale.NewOpening) { n.Available++ }, func(n *sale.NewOpening) { n.Pending++ }, func(n *sale.NewOpening) { n.Pending = 0 },
+				func(n *sale.NewOpening) { n.AvailableAt = n.AvailableAt.Add(time.Hour) },
+			} {
+				n := n
+				other(&n)
+				_, err = on.sales.Open(m.ctx, n)
+				m.assert(oncePerID, errors.Is(err, sale.ErrOpeningConflict) || isUnavailable(err), n.Seller, "the opening balance %+v is another than the one that there is, and was answered with %v", n, err)
+			}
 			break
 		}
 	}

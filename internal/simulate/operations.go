@@ -44,7 +44,7 @@ func (m *market) workThroughInbox() {
 	if err := m.call(on, func() (err error) {
 		waits, err = on.payouts.Attention(m.ctx)
 		m.assert(readsAgree, err == nil, "", "what waits for a person: %v", err)
-		m.checkInbox(waits)
+		m.checkInbox(on, waits)
 		reviews, err = on.bank.InReview(m.ctx, 100)
 		m.checkReviews(on, reviews)
 		m.checkTasks(on, waits, reviews)
@@ -77,8 +77,8 @@ func (m *market) workThroughInbox() {
 }
 
 // checkInbox holds the inbox against the model.
-func (m *market) checkInbox(waits payout.Attention) {
-	unclear, discrepancies := 0, 0
+func (m *market) checkInbox(on *instance, waits payout.Attention) {
+	unclear, discrepancies, late := 0, 0, 0
 	for _, w := range m.model.payouts {
 		if w.state == payout.Unknown || w.state == payout.ManualReview {
 			unclear++
@@ -86,7 +86,9 @@ func (m *market) checkInbox(waits payout.Attention) {
 		if w.last.Discrepancy != "" {
 			discrepancies++
 		}
+		late += btoi(w.isOnlyLate(on.now()))
 	}
+	m.assert(readsAgree, len(waits.Late) == min(late, 100) || m.tampered != "", "", "an admin is shown a list of %d late payouts, and there are %d", len(waits.Late), late)
 	m.assert(readsAgree, len(waits.Unclear) == min(unclear, 100) && len(waits.Discrepancies) == min(discrepancies, 100), "",
 		"an admin is shown %d unclear and %d payouts with a discrepancy, and there are %d and %d", len(waits.Unclear), len(waits.Discrepancies), unclear, discrepancies)
 	m.checkUnmatched(waits.UnmatchedTransfers)

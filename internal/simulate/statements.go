@@ -19,6 +19,10 @@ func (m *market) checkStatements(on *instance) {
 	jwks, jwksErr := on.proofs.JWKS(m.ctx)
 	keys, err := proof.ParseKeys(jwks)
 	m.assert(statementsProve, err == nil && jwksErr == nil, "", "the public keys: %v, %v", jwksErr, err)
+	today := midnight(on.now())
+	first, end, err := on.proofs.Period("", "")
+	m.assert(statementsProve, err == nil && stored(first).Equal(stored(today.AddDate(0, 0, 1-today.Day()))) && stored(end).Equal(stored(today.AddDate(0, 0, 1))), "",
+		"a statement that names no days is from %s to %s (%v)", first, end, err)
 	for i, s := range m.sellers {
 		if i < statementsChecked && m.violation == nil {
 			m.checkStatement(on, s, keys, one(m, []proof.Format{proof.JSON, proof.CSV}))

@@ -169,18 +169,37 @@ func (m *market) resume(owner string) {
 	}
 }
 
-// decideStop makes the decision once.
+// decideStop makes the decision once. What waited for the end of a stop is due once that is answered.
 func (m *market) decideStop(owner string, stop bool) error {
 	return m.decide(owner, false, func(on *instance) error {
-		switch {
-		case owner == decision.Platform && stop:
-			return on.payouts.Pause(m.ctx, m.by())
-		case owner == decision.Platform:
-			return on.payouts.Resume(m.ctx, m.by())
-		case stop:
-			return on.payouts.Freeze(m.ctx, m.by(), owner)
-		default:
-			return on.payouts.Unfreeze(m.ctx, m.by(), owner)
+		faults := m.tally.faults
+		err := m.stopOrResume(on, owner, stop)
+		if !stop && err == nil && faults == m.tally.faults { // after a failure they are looked at in their time
+			m.checkResumed(on, owner)
 		}
+		return err
 	})
+}
+
+func (m *market) stopOrResume(on *instance, owner string, stop bool) error {
+	switch {
+	case owner == decision.Platform && stop:
+		return on.payouts.Pause(m.ctx, m.by())
+	case owner == decision.Platform:
+		return on.payouts.Resume(m.ctx, m.by())
+	case stop:
+		return on.payouts.Freeze(m.ctx, m.by(), owner)
+	default:
+		return on.payouts.Unfreeze(m.ctx, m.by(), owner)
+	}
+}
+
+// checkResumed wants the payouts to be due that waited because payouts were stopped, but for those that a worker has leased.
+func (m *market) checkResumed(on *instance, owner string) {
+	for _, id := range slices.Sorted(maps.Keys(m.model.payouts)) {
+		w := m.model.payouts[id]
+		waits := w.state == payout.Waiting && w.last.IsStopped() && (owner == decision.Platform || w.seller == owner) && !m.model.stopped(w.seller)
+		m.assert(stopsKept, !waits || w.due <= on.now().Add(lease+maxOff).UnixMicro() || string(id) == m.tampered, string(id),
+			"the payouts of %s go on, and this one waits until %s all the same", owner, time.UnixMicro(w.due))
+	}
 }
