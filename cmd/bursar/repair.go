@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -16,11 +17,11 @@ type repairCmd struct {
 }
 
 func (repairCmd) Help() string {
-	return "Balances, payouts, sales and bank accounts are rebuilt from the journal, where they differ from it, because the database was tampered with. " +
-		"First it shows what it would change. Stop payouts, keep a backup and find out who made the changes; then run it with --apply. " +
-		"Each change is recorded in the journal of the seller whom it is about.\n\n" +
-		"After --apply it audits the ledger, and says what is left and what to do. A journal that was changed itself can't be rebuilt from the database: restore it from a backup. " +
-		"The exit code is 0 when there is nothing left to repair and the audit is clean, and 1 otherwise.\n\n" +
+	return "Balances, payouts, sales and bank accounts are rebuilt from the journal, where they differ from it because of tampering. " +
+		"First it shows what it would change. Keep a backup and find out who made the changes; then run it with --apply. " +
+		"Each change is recorded in its seller's journal. A journal that was changed itself can't be rebuilt: restore it from a backup.\n\n" +
+		"It works beside a running server, row by row; if it breaks off, run it again. Stop all instances while an attacker may still write to the database. " +
+		"After --apply it audits the ledger, and says what is left. The exit code is 0 when there is nothing left to repair and the audit is clean, and 1 otherwise.\n\n" +
 		examples("bursar repair", "bursar repair --apply --by asha", "bursar repair --json | jq .repairs")
 }
 
@@ -39,11 +40,11 @@ func (c repairCmd) Run(ctx context.Context, e *env) error {
 	progress("Comparing every row with the journal")
 	repairs, err := datastore.Repair(ctx, by, time.Now(), c.Apply)
 	progress("")
-	if err != nil {
-		return err
+	if err != nil && len(repairs) > 0 {
+		err = fmt.Errorf("the repair broke off after what is listed; run it again for the rest: %w", err)
 	}
 	if c.JSON {
-		return c.writeJSON(ctx, e, datastore, repairs)
+		return c.writeJSON(ctx, e, datastore, repairs, err)
 	}
 	left := 0
 	for _, r := range repairs {
@@ -54,24 +55,32 @@ func (c repairCmd) Run(ctx context.Context, e *env) error {
 			return err
 		}
 	}
+	if err != nil {
+		return err
+	}
+	return c.sumUp(ctx, e, datastore, len(repairs), left)
+}
+
+// sumUp says how many rows there were, of which left can't be repaired, and audits the ledger where they were repaired.
+func (c repairCmd) sumUp(ctx context.Context, e *env, datastore *app.Datastore, repairs, left int) (err error) {
 	switch {
-	case len(repairs) == 0:
+	case repairs == 0:
 		_, err = fmt.Fprintln(e.out, "Every row is what the journal says. There is nothing to repair. \"bursar audit\" tells whether anything else is wrong.")
-	case !c.Apply && left == len(repairs):
-		_, err = fmt.Fprintf(e.out, "Rows that are not what the journal says: %d. None of them can be repaired from it.\n", len(repairs))
+	case !c.Apply && left == repairs:
+		_, err = fmt.Fprintf(e.out, "Rows that are not what the journal says: %d. None of them can be repaired from it.\n", repairs)
 	case !c.Apply && left > 0:
-		_, err = fmt.Fprintf(e.out, "Rows that are not what the journal says: %d, of which %d can't be repaired. Nothing was changed; run it with --apply to repair the others.\n", len(repairs), left)
+		_, err = fmt.Fprintf(e.out, "Rows that are not what the journal says: %d, of which %d can't be repaired. Nothing was changed; run it with --apply to repair the others.\n", repairs, left)
 	case !c.Apply:
-		_, err = fmt.Fprintf(e.out, "Rows that are not what the journal says: %d. Nothing was changed; run it with --apply to repair them.\n", len(repairs))
+		_, err = fmt.Fprintf(e.out, "Rows that are not what the journal says: %d. Nothing was changed; run it with --apply to repair them.\n", repairs)
 	case left > 0:
-		_, err = fmt.Fprintf(e.out, "Rows repaired: %d. Rows that could not be repaired: %d.\n", len(repairs)-left, left)
+		_, err = fmt.Fprintf(e.out, "Rows repaired: %d. Rows that could not be repaired: %d.\n", repairs-left, left)
 	default:
-		_, err = fmt.Fprintf(e.out, "Rows repaired: %d.\n", len(repairs))
+		_, err = fmt.Fprintf(e.out, "Rows repaired: %d.\n", repairs)
 	}
 	switch {
 	case err != nil:
 		return err
-	case !c.Apply && len(repairs) > 0:
+	case !c.Apply && repairs > 0:
 		return errReported
 	case !c.Apply:
 		return nil
@@ -80,8 +89,9 @@ func (c repairCmd) Run(ctx context.Context, e *env) error {
 	}
 }
 
-// writeJSON writes the repairs for programs, with the audit after them where they were made.
-func (c repairCmd) writeJSON(ctx context.Context, e *env, datastore *app.Datastore, repairs []app.Repair) error {
+// writeJSON writes the repairs for programs, with the audit after them where they were made. If they broke off, it writes those before
+// that, and returns the error.
+func (c repairCmd) writeJSON(ctx context.Context, e *env, datastore *app.Datastore, repairs []app.Repair, brokeOff error) error {
 	type repair struct {
 		Owner      string `json:"owner"`
 		Subject    string `json:"subject"`
@@ -95,6 +105,12 @@ func (c repairCmd) writeJSON(ctx context.Context, e *env, datastore *app.Datasto
 	}{c.Apply, []repair{}, nil}
 	for _, r := range repairs {
 		out.Repairs = append(out.Repairs, repair(r))
+	}
+	if brokeOff != nil {
+		if len(repairs) == 0 {
+			return brokeOff
+		}
+		return errors.Join(writeJSON(e.out, out), brokeOff)
 	}
 	done := c.Apply || len(repairs) == 0
 	if c.Apply {

@@ -90,7 +90,8 @@ func newAudits(b *Datastore, logger *slog.Logger) (*health.Audits, stage) {
 // Repair is one row that was rebuilt from the journal, or would be.
 type Repair = store.Repair
 
-// Repair rebuilds the rows that are not what the journal says, and lists them. It changes nothing unless apply is set.
+// Repair rebuilds the rows that are not what the journal says, and lists them. It changes nothing unless apply is set. If it fails, those
+// that it lists beside the error were repaired.
 func (b *Datastore) Repair(ctx context.Context, by string, now time.Time, apply bool) ([]Repair, error) {
 	return b.db.Repair(ctx, b.keys, by, now, apply)
 }

@@ -167,11 +167,15 @@ const (
 	// A sale is due when it becomes available, and never again. Where its records were tampered with, the service puts
 	// the release off, and "bursar repair" makes it due then.
 	wrongRelease = `(released_at IS NULL AND (due_at IS NULL OR due_at <> available_at) OR released_at IS NOT NULL AND due_at IS NOT NULL)`
-	// wrongEarnings are the months whose earnings are not the sum of the sales.
+	// wrongEarnings are the months whose earnings are not the sum of the sales, and wrongEarningsOfSeller those of one seller.
 	wrongEarnings = `SELECT seller_id, month, CAST(SUM(earned) AS BIGINT), CAST(SUM(sold) AS BIGINT) FROM (
 			SELECT seller_id, month, amount AS earned, 0 AS sold FROM earnings
 			UNION ALL SELECT seller_id, month, 0, amount - refunded FROM sales) AS both_records
 		GROUP BY seller_id, month HAVING SUM(earned) <> SUM(sold) ORDER BY seller_id, month`
+	wrongEarningsOfSeller = `SELECT seller_id, month, CAST(SUM(earned) AS BIGINT), CAST(SUM(sold) AS BIGINT) FROM (
+			SELECT seller_id, month, amount AS earned, 0 AS sold FROM earnings WHERE seller_id = $1
+			UNION ALL SELECT seller_id, month, 0, amount - refunded FROM sales WHERE seller_id = $1) AS both_records
+		GROUP BY seller_id, month HAVING SUM(earned) <> SUM(sold)`
 	// wrongTotals are the sellers whose total of earnings is not the sum of what it is made of.
 	wrongTotals = `SELECT owner, CAST(SUM(earned) AS BIGINT), CAST(SUM(explained) AS BIGINT) FROM (
 			SELECT owner, earned, 0 AS explained FROM journals

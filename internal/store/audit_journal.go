@@ -307,9 +307,9 @@ func (a *auditor) sales() ledger.Finding {
 			last = sale.SubjectPrefix + upTo
 		}
 		refunds := map[string][]sale.Refund{}
-		a.all(`SELECT sale_id, id, amount, at, fingerprint FROM sale_refunds WHERE sale_id > $1 AND ($2 = '' OR sale_id <= $2)`, func(r *row) {
+		a.all(selectRefunds+` WHERE sale_id > $1 AND ($2 = '' OR sale_id <= $2)`, func(r *row) {
 			var refund sale.Refund
-			r.Scan(&refund.Sale, &refund.ID, &refund.Amount, instant{&refund.At}, &refund.Fingerprint)
+			r.Scan(refundDest(&refund)...)
 			refunds[refund.Sale] = append(refunds[refund.Sale], refund)
 		}, first, upTo)
 		about := entries(last)

@@ -317,13 +317,13 @@ func (w postgresWriter) update(ctx context.Context, fn func(*Tx) error) error {
 	})
 }
 
-// updateSlowly waits for as long as the caller does, and is not tried again.
+// updateSlowly is update, and waits for as long as the caller does.
 func (w postgresWriter) updateSlowly(ctx context.Context, fn func(*Tx) error) error {
-	committing, err := w.transact(ctx, fn)
-	if committing && err != nil && !isUndone(err) {
-		return errOutcomeUnknown.Because(err)
-	}
-	return postgresUnavailable(err)
+	return retried(ctx, func(context.Context) (bool, error) {
+		committing, err := w.transact(ctx, fn)
+		w.pool.forgetAfter(err)
+		return committing, err
+	})
 }
 
 // ready says nothing: what is read is read from a server that takes writes.

@@ -27,9 +27,12 @@ type Repair struct {
 	Impossible string
 }
 
-// Repair rebuilds the rows that are not what their journal says, in one transaction, and lists them. It keeps the changes
-// only if apply is set, so that what is shown before is what is done then. Each change has an entry that says who ran the
-// repair. A journal that was damaged itself can't be rebuilt from anything here: it has to come from a backup.
+// Repair rebuilds the rows that are not what their journal says, and lists them. It changes nothing unless apply is set, and
+// what is shown then is what apply does. Other instances may go on meanwhile: each row is repaired in a transaction of its
+// own, which locks the row and the journal, reads both again, and leaves alone what is right by then. An error ends the
+// repair. What was repaired before it is listed beside it, and a second repair does the rest. Each change has an entry
+// that says who ran the repair. A journal that was damaged itself can't be rebuilt from anything here: it has to come from
+// a backup.
 func (db *DB) Repair(ctx context.Context, keys AuditKeys, by string, now time.Time, apply bool) ([]Repair, error) {
 	if err := db.CheckSchema(ctx); err != nil { // what is rebuilt would be undone
 		return nil, err
@@ -41,18 +44,28 @@ func (db *DB) Repair(ctx context.Context, keys AuditKeys, by string, now time.Ti
 	if err != nil {
 		return nil, err
 	}
-	var done []Repair
-	update := db.writer.updateSlowly
-	if !apply {
-		update = ledger.DryRun(update)
+	newRepairer := func(begin transactor) *repairer {
+		return &repairer{
+			begin: begin, apply: apply, keys: keys, words: currency, actor: ledger.ActorOperator + by, now: now,
+			progress: progress{damaged: map[string]bool{}, accounts: map[bank.ID]bool{}, followed: map[ledger.Head]int{}},
+		}
 	}
-	err = update(ctx, func(tx *Tx) error {
-		r := &repairer{tx: tx, keys: keys, words: currency, actor: ledger.ActorOperator + by, now: now, damaged: map[string]bool{}, accounts: map[bank.ID]bool{}, followed: map[ledger.Head]int{}}
+	if apply {
+		r := newRepairer(db.writer.updateSlowly)
 		err := r.repair(ctx, found)
-		done = r.done
+		return r.done, err
+	}
+	var shown []Repair
+	err = ledger.DryRun(db.writer.updateSlowly)(ctx, func(tx *Tx) error { // one transaction, because later steps read what earlier ones wrote
+		r := newRepairer(func(_ context.Context, fn func(*Tx) error) error { return fn(tx) })
+		err := r.repair(ctx, found)
+		shown = r.done
 		return err
 	})
-	return done, err
+	if err != nil {
+		return nil, err
+	}
+	return shown, nil
 }
 
 // checkSound fails if the database's file is damaged, or an index of it lacks rows.
@@ -112,28 +125,80 @@ func (db *DB) mismatches(ctx context.Context, keys AuditKeys) (mismatches, words
 	return a.found, a.words, a.err
 }
 
-// repairer rebuilds rows within one transaction.
+// transactor runs a closure in a transaction.
+type transactor func(context.Context, func(*Tx) error) error
+
+// repairer rebuilds rows, step by step.
 type repairer struct {
-	tx    *Tx
+	begin transactor
+	// apply says that the steps are kept. If not, they append nothing, so that they lock no journal that is whole.
+	apply bool
 	keys  AuditKeys
 	words words
 	actor string
 	now   time.Time
 
+	// tx is the transaction of the step that runs.
+	tx *Tx
+	progress
+	// owners are all who may have a journal, and compared is how many entries were compared with one of them.
+	owners   []string
+	compared int
+}
+
+// progress is what the steps so far have done and found.
+type progress struct {
 	done []Repair
 	// damaged are the owners whose journal can't be relied on, and accounts the bank accounts that were rebuilt.
 	damaged  map[string]bool
 	accounts map[bank.ID]bool
 	// followed are journals with entries behind their end that the service did not write there, and how many.
 	followed map[ledger.Head]int
-	// owners are all who may have a journal, and compared is how many entries were compared with one of them.
-	owners   []string
-	compared int
+	// unknown are bank accounts that no journal knows. Payouts may name them until those are rebuilt.
+	unknown []bank.ID
 }
 
+// step runs fn in a transaction of its own. A transaction may be run again, so each run begins with the progress before it.
+// That is also what is left if the transaction fails.
+func (r *repairer) step(ctx context.Context, fn func() error) error {
+	before := r.progress
+	err := r.begin(ctx, func(tx *Tx) error {
+		r.tx, r.progress = tx, before
+		r.damaged, r.accounts, r.followed = maps.Clone(before.damaged), maps.Clone(before.accounts), maps.Clone(before.followed)
+		return fn()
+	})
+	if err != nil {
+		r.progress = before
+	}
+	return err
+}
+
+// repair makes the journals right before the rows, because the rows are rebuilt from them.
 func (r *repairer) repair(ctx context.Context, found mismatches) error {
+	if err := r.journals(ctx, found); err != nil {
+		return err
+	}
+	if err := r.rows(ctx, found.rows); err != nil {
+		return err
+	}
+	for _, id := range found.sessions {
+		if err := r.step(ctx, func() error { return r.session(ctx, id) }); err != nil {
+			return fmt.Errorf("repair session %s: %w", id, err)
+		}
+	}
+	if err := r.earnings(ctx); err != nil {
+		return fmt.Errorf("repair the earnings: %w", err)
+	}
+	if err := r.step(ctx, func() error { return r.feed(ctx) }); err != nil {
+		return fmt.Errorf("repair the feed: %w", err)
+	}
+	return nil
+}
+
+// journals makes the rows of totals what their journals lead to.
+func (r *repairer) journals(ctx context.Context, found mismatches) error {
 	for _, owner := range found.journals { // before anything is appended where the entries are missing
-		if err := r.moved(ctx, owner); err != nil {
+		if err := r.step(ctx, func() error { return r.moved(ctx, owner) }); err != nil {
 			return fmt.Errorf("look for entries that were moved to %s: %w", owner, err)
 		}
 	}
@@ -141,62 +206,120 @@ func (r *repairer) repair(ctx context.Context, found mismatches) error {
 		if r.damaged[owner] {
 			continue
 		}
-		if err := r.journal(ctx, owner, slices.Contains(found.rewritten, owner), found.sellers[owner]); err != nil {
+		err := r.step(ctx, func() error {
+			return r.journal(ctx, owner, slices.Contains(found.rewritten, owner), found.sellers[owner])
+		})
+		if err != nil {
 			return fmt.Errorf("repair the balance of %s: %w", owner, err)
 		}
 	}
-	if err := r.removeFollowing(ctx); err != nil {
-		return err
-	}
-	var unknown []bank.ID // bank accounts that no journal knows; payouts may name them until they are rebuilt
+	return r.removeFollowing(ctx)
+}
+
+// rows rebuilds sales, payouts and bank accounts.
+func (r *repairer) rows(ctx context.Context, subjects []string) error {
 	rebuild := func(subject string) error {
-		owner, entries, err := r.authentic(ctx, subject)
-		switch id := bank.ID(subject); {
-		case err != nil:
-			return err
-		case r.damaged[owner] || len(entries) == 0 && len(r.damaged) > 0: // its entries may be the damaged ones
-			r.cannot(owner, subject, "the row is not what the journal says", "the journal itself is damaged; restore it from a backup first")
-			return nil
-		case strings.HasPrefix(subject, sale.SubjectPrefix):
-			return r.sale(ctx, owner, strings.TrimPrefix(subject, sale.SubjectPrefix), entries)
-		case !strings.HasPrefix(subject, "bka_"):
-			return r.payout(ctx, owner, payout.ID(subject), entries)
-		case len(entries) == 0:
-			unknown = append(unknown, id)
-			return nil
-		default:
-			return r.bankAccount(ctx, owner, id, entries)
-		}
-	}
-	for _, subject := range found.rows { // in their order, bank accounts come before the payouts that name them
-		if err := rebuild(subject); err != nil {
+		if err := r.step(ctx, func() error { return r.rebuild(ctx, subject) }); err != nil {
 			return fmt.Errorf("repair %s: %w", subject, err)
 		}
+		return nil
 	}
-	if err := r.blamedOnAccounts(ctx, found.rows, rebuild); err != nil {
+	for _, subject := range subjects { // in their order, bank accounts come before the payouts that name them
+		if err := rebuild(subject); err != nil {
+			return err
+		}
+	}
+	blamed, err := r.blamedOnAccounts(ctx, subjects)
+	if err != nil {
 		return err
 	}
-	for _, id := range unknown {
-		if err := r.unknownAccount(ctx, id); err != nil {
+	for _, subject := range blamed {
+		if err := rebuild(subject); err != nil {
+			return err
+		}
+	}
+	for _, id := range r.unknown {
+		if err := r.step(ctx, func() error { return r.unknownAccount(ctx, id) }); err != nil {
 			return fmt.Errorf("repair %s: %w", id, err)
 		}
 	}
-	for _, id := range found.sessions {
-		if _, err := r.tx.exec(ctx, `DELETE FROM sessions WHERE id = $1`, id); err != nil {
-			return err
-		}
-		r.done = append(r.done, Repair{Subject: "session " + id, Change: "the service did not write its user or its end; it is removed, and its user signs in again"})
-	}
-	if err := r.earnings(ctx); err != nil {
+	return nil
+}
+
+// rebuild makes one row what its entries fold to.
+func (r *repairer) rebuild(ctx context.Context, subject string) error {
+	owner, entries, err := r.locked(ctx, subject)
+	switch id := bank.ID(subject); {
+	case err != nil:
 		return err
+	case r.damaged[owner] || len(entries) == 0 && len(r.damaged) > 0: // its entries may be the damaged ones
+		r.cannot(owner, subject, "the row is not what the journal says", "the journal itself is damaged; restore it from a backup first")
+		return nil
+	case strings.HasPrefix(subject, sale.SubjectPrefix):
+		return r.sale(ctx, owner, strings.TrimPrefix(subject, sale.SubjectPrefix), entries)
+	case !isBankAccount(subject):
+		return r.payout(ctx, owner, payout.ID(subject), entries)
+	case len(entries) == 0:
+		r.unknown = append(r.unknown, id)
+		return nil
+	default:
+		return r.bankAccount(ctx, owner, id, entries)
 	}
-	return r.feed(ctx)
+}
+
+func isBankAccount(subject string) bool { return strings.HasPrefix(subject, "bka_") }
+
+// locked locks the row of a subject, then the journal that knows it, as every other writer does. It returns the entries that
+// are there then: nobody can add to them until the transaction ends.
+func (r *repairer) locked(ctx context.Context, subject string) (owner string, entries []ledger.Entry, err error) {
+	if err := r.lockRow(ctx, subject); err != nil {
+		return "", nil, err
+	}
+	for {
+		knows, entries, err := r.authentic(ctx, subject)
+		if err != nil || knows == owner {
+			return owner, entries, err
+		}
+		owner = knows
+		if isBankAccount(subject) { // the row of the current one may be written too
+			if _, err := r.tx.CurrentBankAccount(ctx, owner); err != nil && !errors.Is(err, bank.ErrNone) {
+				return owner, nil, err
+			}
+		}
+		if err := r.lockJournal(ctx, owner); err != nil {
+			return owner, nil, err
+		}
+	}
+}
+
+// lockRow keeps others from changing the row of a subject, if there is one.
+func (r *repairer) lockRow(ctx context.Context, subject string) error {
+	var one int
+	var err error
+	switch id, isSale := strings.CutPrefix(subject, sale.SubjectPrefix); {
+	case isSale:
+		_, err = r.tx.one(ctx, `SELECT 1 FROM sales WHERE id = $1`+r.tx.dialect.forUpdate("sales"), []any{id}, &one)
+	case isBankAccount(subject):
+		_, err = r.tx.one(ctx, `SELECT 1 FROM bank_accounts WHERE id = $1`+r.tx.dialect.forUpdate("bank_accounts"), []any{subject}, &one)
+	default:
+		_, err = r.tx.one(ctx, `SELECT 1 FROM payouts WHERE id = $1`+r.tx.dialect.forUpdate("payouts"), []any{subject}, &one)
+	}
+	return err
+}
+
+// lockJournal keeps others from appending to a journal that is appended to.
+func (r *repairer) lockJournal(ctx context.Context, owner string) error {
+	if !r.apply {
+		return nil
+	}
+	_, err := r.tx.head(ctx, owner)
+	return err
 }
 
 // can notes a change, and records in the journal who made it.
 func (r *repairer) can(ctx context.Context, owner, subject, change string, then ...ledger.Posting) error {
 	r.done = append(r.done, Repair{Owner: owner, Subject: subject, Change: change})
-	if owner == "" {
+	if owner == "" || !r.apply {
 		return nil
 	}
 	data, err := ledger.Facts("repaired", change)
@@ -391,15 +514,19 @@ func (r *repairer) removeFollowing(ctx context.Context) error {
 			r.damaged[end.Owner] = true
 			r.cannot(end.Owner, end.Owner, fmt.Sprintf("%d entries are behind the end of the journal, and a damaged journal may lack them", r.followed[end]),
 				"restore the damaged journals first, and run this again")
-		} else if err := r.removeForged(ctx, end, r.followed[end]); err != nil {
+		} else if err := r.step(ctx, func() error { return r.removeForged(ctx, end, r.followed[end]) }); err != nil {
 			return fmt.Errorf("remove what follows the journal of %s: %w", end.Owner, err)
 		}
 	}
 	return nil
 }
 
-// removeForged deletes the entries behind the end of a journal.
+// removeForged deletes the entries behind the end of a journal, unless the journal has gone on meanwhile: then they may be its own.
 func (r *repairer) removeForged(ctx context.Context, end ledger.Head, n int) error {
+	stored, err := r.tx.head(ctx, end.Owner)
+	if err != nil || stored != end {
+		return err
+	}
 	if _, err := r.tx.exec(ctx, `DELETE FROM entries WHERE owner = $1 AND number > $2`, end.Owner, end.Number); err != nil {
 		return err
 	}
@@ -472,11 +599,34 @@ func (r *repairer) sale(ctx context.Context, owner, id string, entries []ledger.
 	if err != nil && !missing {
 		return err
 	}
+	otherwise, err := r.besideSale(ctx, folded, entries)
+	if err != nil {
+		return err
+	}
+	change := describeChange(r.words, missing, folded, stored, otherwise)
+	if change == "" { // another transaction has made it right
+		return nil
+	}
 	writes := append(saleTable.puts(r.tx.dialect, []sale.Sale{folded}), write{sql: `DELETE FROM sale_refunds WHERE sale_id = $1`, args: []any{id}, rows: anyRows})
 	if err := r.write(ctx, append(writes, refundTable.inserts(r.tx.dialect, refunds)...)...); err != nil {
 		return err
 	}
-	return r.can(ctx, owner, subject, describeChange(r.words, missing, folded, stored, "its refunds or the time of its release are not what they were, or its release was rescheduled because its seller's records were changed; they become what the journal says"))
+	return r.can(ctx, owner, subject, change)
+}
+
+// besideSale says what is wrong with the refunds or the release of a sale whose fields are right; "" if nothing is.
+func (r *repairer) besideSale(ctx context.Context, folded sale.Sale, entries []ledger.Entry) (wrong string, err error) {
+	var stored []sale.Refund
+	err = r.tx.each(ctx, selectRefunds+` WHERE sale_id = $1`, []any{folded.ID}, collect(&stored, refundDest))
+	if err != nil {
+		return "", err
+	}
+	var one int
+	isWrong, err := r.tx.one(ctx, `SELECT 1 FROM sales WHERE id = $1 AND `+wrongRelease, []any{folded.ID}, &one)
+	if !isWrong && sale.CheckRefunds(folded, stored, entries) == nil {
+		return "", err
+	}
+	return "its refunds or the time of its release are not what they were, or its release was rescheduled because its seller's records were changed; they become what the journal says", err
 }
 
 func (r *repairer) bankAccount(ctx context.Context, owner string, id bank.ID, entries []ledger.Entry) error {
@@ -495,7 +645,11 @@ func (r *repairer) bankAccount(ctx context.Context, owner string, id bank.ID, en
 		otherwise = "the MAC of its row was changed; it is made again"
 	}
 	change := describeChange(r.words, !found, folded, stored.Account, otherwise)
-	if change == "" {
+	switch {
+	case change != "":
+	case stored.CheckNumber(r.keys) == nil: // another transaction has made it right
+		return nil
+	default:
 		r.cannot(owner, string(id), "its encrypted number can't be read with the key set", "bring back the key that it was encrypted with")
 		return nil
 	}
@@ -524,6 +678,9 @@ func (r *repairer) bankAccount(ctx context.Context, owner string, id bank.ID, en
 
 // unknownAccount removes a bank account that no journal knows.
 func (r *repairer) unknownAccount(ctx context.Context, id bank.ID) error {
+	if _, entries, err := r.locked(ctx, string(id)); err != nil || len(entries) > 0 {
+		return err
+	}
 	var payouts int
 	if _, err := r.tx.one(ctx, `SELECT COUNT(*) FROM payouts WHERE bank_account_id = $1`, []any{string(id)}, &payouts); err != nil {
 		return err
@@ -573,8 +730,15 @@ func (r *repairer) payout(ctx context.Context, owner string, id payout.ID, entri
 	if err != nil {
 		return err
 	}
+	var one int
+	unscheduled, err := r.tx.one(ctx, `SELECT 1 FROM payouts WHERE id = $1 AND (`+wrongStatus+` OR `+stuckPayout+`)`, []any{string(id)}, &one)
+	if err != nil {
+		return err
+	}
 	change := describeChange(r.words, !found, folded, stored, "")
 	switch {
+	case change == "" && len(then) == 0 && !unscheduled: // another transaction has made it right
+		return nil
 	case folded.OrderLost(stored):
 		change += "; the journal has only the hash of the order that was sent, so nothing of it is sent again: ask the gateway, and decide on the payout in the admin's inbox"
 	case change == "" && len(then) > 0:
@@ -595,6 +759,9 @@ func (r *repairer) accountOf(ctx context.Context, p payout.Payout) (a bank.Accou
 	if err != nil || !found {
 		return a, "the account's row is missing; repair that first", err
 	}
+	if r.accounts[a.ID] && a.Seller == p.Seller { // it was rebuilt just now, with entries that a dry run does not have
+		return a, "", nil
+	}
 	entries, err := r.tx.EntriesAbout(ctx, a.Seller, string(a.ID))
 	if err == nil {
 		err = bank.CheckEntries(a, entries)
@@ -605,44 +772,86 @@ func (r *repairer) accountOf(ctx context.Context, p payout.Payout) (a bank.Accou
 	return a, "", err
 }
 
-// blamedOnAccounts rebuilds payouts about which the gateway seemed to err, because the bank account's row was wrong.
-func (r *repairer) blamedOnAccounts(ctx context.Context, done []string, rebuild func(string) error) error {
-	var blamed []string
-	err := r.tx.each(ctx, `SELECT id, bank_account_id, discrepancy FROM payouts WHERE discrepancy <> '' ORDER BY id`, nil, func(row *row) {
-		var p payout.Payout
-		row.Scan(&p.ID, &p.BankAccountID, &p.Discrepancy)
-		if r.accounts[p.BankAccountID] && p.DiffersInAccount() && !slices.Contains(done, string(p.ID)) {
-			blamed = append(blamed, string(p.ID))
-		}
+// blamedOnAccounts lists payouts about which the gateway seemed to err, because the bank account's row was wrong. Those that were rebuilt
+// are left out.
+func (r *repairer) blamedOnAccounts(ctx context.Context, rebuilt []string) (blamed []string, err error) {
+	err = r.step(ctx, func() error {
+		blamed = nil
+		return r.tx.each(ctx, `SELECT id, bank_account_id, discrepancy FROM payouts WHERE discrepancy <> '' ORDER BY id`, nil, func(row *row) {
+			var p payout.Payout
+			row.Scan(&p.ID, &p.BankAccountID, &p.Discrepancy)
+			if r.accounts[p.BankAccountID] && p.DiffersInAccount() && !slices.Contains(rebuilt, string(p.ID)) {
+				blamed = append(blamed, string(p.ID))
+			}
+		})
 	})
-	for _, subject := range blamed {
-		err = errors.Join(err, rebuild(subject))
+	return blamed, err
+}
+
+// session removes a session that the service did not write.
+func (r *repairer) session(ctx context.Context, id string) error {
+	forged := false
+	err := r.tx.each(ctx, selectSessionMACs+`WHERE id = $1`+r.tx.dialect.forUpdate("sessions"), []any{id}, func(row *row) {
+		_, isOurs := scanSessionMAC(row, r.keys)
+		forged = !isOurs
+	})
+	if err != nil || !forged {
+		return err
 	}
-	return err
+	if _, err := r.tx.exec(ctx, `DELETE FROM sessions WHERE id = $1`, id); err != nil {
+		return err
+	}
+	r.done = append(r.done, Repair{Subject: "session " + id, Change: "the service did not write its user or its end; it is removed, and its user signs in again"})
+	return nil
 }
 
 // earnings makes the months' sums what the sales make.
 func (r *repairer) earnings(ctx context.Context) error {
 	var wrong []string
-	err := r.tx.each(ctx, wrongEarnings, nil, func(row *row) {
-		var seller, month string
-		var earned, sold int64
-		row.Scan(&seller, &month, &earned, &sold)
-		if !r.damaged[seller] {
-			wrong = append(wrong, seller)
-		}
+	err := r.step(ctx, func() (err error) {
+		wrong, err = r.sellersOf(ctx, wrongEarnings)
+		return err
 	})
 	if err != nil {
 		return err
 	}
-	for _, seller := range distinct(wrong) {
-		err := r.write(ctx, write{sql: `DELETE FROM earnings WHERE seller_id = $1`, args: []any{seller}, rows: anyRows}, write{sql: `INSERT INTO earnings (seller_id, month, amount)
-			SELECT seller_id, month, SUM(amount - refunded) FROM sales WHERE seller_id = $1 GROUP BY seller_id, month`, args: []any{seller}, rows: anyRows})
-		if err != nil {
-			return err
+	for _, seller := range wrong {
+		if r.damaged[seller] {
+			continue
 		}
-		r.done = append(r.done, Repair{Owner: seller, Subject: seller, Change: "the earnings by month are not the sales'; they are added up again"})
+		if err := r.step(ctx, func() error { return r.earningsOf(ctx, seller) }); err != nil {
+			return fmt.Errorf("%s: %w", seller, err)
+		}
 	}
+	return nil
+}
+
+// sellersOf lists the sellers of wrongEarnings.
+func (r *repairer) sellersOf(ctx context.Context, query string, args ...any) (sellers []string, err error) {
+	err = r.tx.each(ctx, query, args, func(row *row) {
+		var seller, month string
+		var earned, sold int64
+		row.Scan(&seller, &month, &earned, &sold)
+		sellers = append(sellers, seller)
+	})
+	return distinct(sellers), err
+}
+
+// earningsOf adds up the earnings of a seller again. Sales and refunds wait for the lock of the journal.
+func (r *repairer) earningsOf(ctx context.Context, seller string) error {
+	if err := r.lockJournal(ctx, seller); err != nil {
+		return err
+	}
+	wrong, err := r.sellersOf(ctx, wrongEarningsOfSeller, seller)
+	if err != nil || len(wrong) == 0 {
+		return err
+	}
+	err = r.write(ctx, write{sql: `DELETE FROM earnings WHERE seller_id = $1`, args: []any{seller}, rows: anyRows}, write{sql: `INSERT INTO earnings (seller_id, month, amount)
+		SELECT seller_id, month, SUM(amount - refunded) FROM sales WHERE seller_id = $1 GROUP BY seller_id, month`, args: []any{seller}, rows: anyRows})
+	if err != nil {
+		return err
+	}
+	r.done = append(r.done, Repair{Owner: seller, Subject: seller, Change: "the earnings by month are not the sales'; they are added up again"})
 	return nil
 }
 
@@ -651,6 +860,9 @@ func (r *repairer) earnings(ctx context.Context) error {
 // have read them under their numbers.
 func (r *repairer) feed(ctx context.Context) error {
 	var last, newest, most int64
+	if _, err := r.tx.one(ctx, selectLastEvent+r.tx.dialect.forUpdate("event_feed"), nil, &last); err != nil { // no event gets a number meanwhile
+		return err
+	}
 	_, err := r.tx.one(ctx, `SELECT COALESCE((SELECT last FROM event_feed WHERE id = 1), -1), (SELECT COUNT(*) FROM users) + 2 * (SELECT COUNT(*) FROM entries)`, nil, &last, &most)
 	if err == nil {
 		err = r.eventNumbers(ctx, most)

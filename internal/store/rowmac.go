@@ -184,20 +184,27 @@ func sessionMessage(s auth.Session) []byte {
 	return rowMessage("session", texts...)
 }
 
+const selectSessionMACs = `SELECT id, user_id, created_at, expires_at, cap_at, methods, authenticated_at, mac FROM sessions `
+
+// scanSessionMAC reads selectSessionMACs, and reports whether the service wrote the session.
+func scanSessionMAC(r *row, keys ledger.Keys) (id string, isOurs bool) {
+	var s auth.Session
+	var methods, mac string
+	r.Scan(&s.ID, &s.UserID, instant{&s.CreatedAt}, instant{&s.ExpiresAt}, instant{&s.CapAt}, &methods, instant{&s.AuthenticatedAt}, &mac)
+	s.Methods = strings.Split(methods, " ")
+	return s.ID, ledger.CheckMAC(keys, mac, sessionMessage(s)) && !s.ExpiresAt.After(s.CapAt)
+}
+
 // sessions holds every session against its MAC.
 func (a *auditor) sessions() ledger.Finding {
 	f := ledger.Finding{Name: "sessions-are-ours", Promise: "Each session belongs to the user who signed in, and lasts no longer than the service lets it."}
 	if a.keys == nil {
 		return f
 	}
-	a.all(`SELECT id, user_id, created_at, expires_at, cap_at, methods, authenticated_at, mac FROM sessions ORDER BY id`, func(r *row) {
-		var s auth.Session
-		var methods, mac string
-		r.Scan(&s.ID, &s.UserID, instant{&s.CreatedAt}, instant{&s.ExpiresAt}, instant{&s.CapAt}, &methods, instant{&s.AuthenticatedAt}, &mac)
-		s.Methods = strings.Split(methods, " ")
-		if !ledger.CheckMAC(a.keys, mac, sessionMessage(s)) || s.ExpiresAt.After(s.CapAt) {
-			a.found.sessions = append(a.found.sessions, s.ID)
-			note(&f, ledger.Violation{Subject: "session " + s.ID, Problem: "its user or its end was not written by the service"}, runRepair)
+	a.all(selectSessionMACs+`ORDER BY id`, func(r *row) {
+		if id, isOurs := scanSessionMAC(r, a.keys); !isOurs {
+			a.found.sessions = append(a.found.sessions, id)
+			note(&f, ledger.Violation{Subject: "session " + id, Problem: "its user or its end was not written by the service"}, runRepair)
 		}
 	})
 	return f

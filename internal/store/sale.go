@@ -69,6 +69,12 @@ var refundTable = &table[sale.Refund]{
 	},
 }
 
+const selectRefunds = `SELECT sale_id, id, amount, at, fingerprint FROM sale_refunds`
+
+func refundDest(r *sale.Refund, more ...any) []any {
+	return append([]any{&r.Sale, &r.ID, &r.Amount, instant{&r.At}, &r.Fingerprint}, more...)
+}
+
 var selectSales = `SELECT ` + saleFields.names("") + ` FROM sales `
 
 // SaleForUpdate finds a sale and keeps others from changing it until the transaction ends.

@@ -195,6 +195,7 @@ func TestPostgres(t *testing.T) {
 			t.Helper()
 			return columns(t, "pgx", urls[db], table)
 		},
+		Waiting: `SELECT l.pid FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid WHERE NOT l.granted AND a.datname = current_database()`,
 		Rows: func(t *testing.T, db *store.DB, query string) []string {
 			t.Helper()
 			return rows(t, raw, "pgx", urls[db], query)

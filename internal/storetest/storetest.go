@@ -34,6 +34,8 @@ type Engine struct {
 	Trigger, NoTrigger string
 	// SchemaChanges are other changes of the schema.
 	SchemaChanges []SchemaChange
+	// Waiting is a query with a row for each transaction that waits for another; "" where one transaction writes at a time.
+	Waiting string
 	// Rows reads the rows of a query, each as one text.
 	Rows func(t *testing.T, db *store.DB, query string) []string
 	// Columns lists the columns of a table, and whether each is a number.
@@ -200,6 +202,12 @@ func Run(t *testing.T, e Engine) {
 		"Tamper/AnOldBalanceStopsItsJournal":            testOldBalance,
 		"Tamper/ARowUnderANewIDStopsTheRequest":         testTakenID,
 		"Repair/RowsBecomeWhatTheJournalSays":           testRepair,
+		"Repair/ARefundMeanwhileStays":                  testRepairBesideRefund,
+		"Repair/ACompletionMeanwhileStays":              testRepairBesideCompletion,
+		"Repair/ABankAccountAddedMeanwhileStays":        testRepairBesideRegistration,
+		"Repair/ItLocksInTheOrderOfOthers":              testRepairLockOrder,
+		"Repair/WhatIsRightByThenIsLeftAlone":           testRepairOfRightRow,
+		"Repair/ShownItWaitsForNoJournal":               testShownRepair,
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := &bench{T: t, engine: e, keys: Keys(t), db: e.Open(t), now: start}
@@ -380,26 +388,29 @@ func (b *bench) release(id string) {
 // refund takes money back from a sale as package sale does.
 func (b *bench) refund(saleID, id string, amount money.Amount) {
 	b.Helper()
-	b.update(func(tx *store.Tx) error {
-		was, err := tx.SaleForUpdate(b.ctx(), saleID)
-		if err != nil {
-			return err
-		}
-		r := sale.Refund{ID: id, Sale: saleID, Amount: amount, At: b.now, Fingerprint: fmt.Sprint(int64(amount))}
-		if _, err := tx.AddRefunded(b.ctx(), saleID, amount); err != nil {
-			return err
-		}
-		if err := tx.InsertRefund(b.ctx(), r); err != nil {
-			return err
-		}
-		is := was
-		is.Refunded += amount
-		if err := post(b, tx, is.Seller, ledger.SaleRefunded, sale.SubjectPrefix+saleID, was, is, ledger.RefundSale(amount, was.Released()),
-			"refundId", r.ID, "refund", r.Amount, "refundFingerprint", r.Fingerprint); err != nil {
-			return err
-		}
-		return tx.AddEarnings(b.ctx(), is.Seller, is.Month, -amount)
-	})
+	b.update(func(tx *store.Tx) error { return b.refundIn(tx, saleID, id, amount) })
+}
+
+// refundIn is refund in a transaction.
+func (b *bench) refundIn(tx *store.Tx, saleID, id string, amount money.Amount) error {
+	was, err := tx.SaleForUpdate(b.ctx(), saleID)
+	if err != nil {
+		return err
+	}
+	r := sale.Refund{ID: id, Sale: saleID, Amount: amount, At: b.now, Fingerprint: fmt.Sprint(int64(amount))}
+	if _, err := tx.AddRefunded(b.ctx(), saleID, amount); err != nil {
+		return err
+	}
+	if err := tx.InsertRefund(b.ctx(), r); err != nil {
+		return err
+	}
+	is := was
+	is.Refunded += amount
+	if err := post(b, tx, is.Seller, ledger.SaleRefunded, sale.SubjectPrefix+saleID, was, is, ledger.RefundSale(amount, was.Released()),
+		"refundId", r.ID, "refund", r.Amount, "refundFingerprint", r.Fingerprint); err != nil {
+		return err
+	}
+	return tx.AddEarnings(b.ctx(), is.Seller, is.Month, -amount)
 }
 
 // fund gives a seller an available balance.
@@ -438,35 +449,38 @@ var steps = map[payout.State]ledger.Type{
 func (b *bench) move(p payout.Payout, to payout.State) payout.Payout {
 	b.Helper()
 	p.State = to
-	b.update(func(tx *store.Tx) error {
-		was, err := tx.PayoutForUpdate(b.ctx(), p.ID)
-		if err != nil {
-			return err
-		}
-		moved, err := tx.UpdatePayout(b.ctx(), was.State, p)
-		if err != nil {
-			return err
-		}
-		if !moved {
-			return fmt.Errorf("%s did not move from %s to %s", p.ID, was.State, to)
-		}
-		if _, differs := ledger.Differs(was, p); !differs {
-			return nil
-		}
-		what, moves := steps[to], ledger.Moved{}
-		switch {
-		case was.State == to:
-			what = ledger.PayoutUpdated
-		case to == payout.Completed:
-			moves = ledger.SettlePayout(p.Net(), p.Fee)
-		case to == payout.Failed || to == payout.Cancelled:
-			moves = ledger.ReleasePayout(p.Amount)
-		case to == payout.Returned:
-			moves = ledger.ReturnPayout(p.Net(), p.Fee)
-		}
-		return post(b, tx, p.Seller, what, string(p.ID), was, p, moves)
-	})
+	b.update(func(tx *store.Tx) error { return b.moveIn(tx, p) })
 	return p
+}
+
+// moveIn is move in a transaction, to the state that p has.
+func (b *bench) moveIn(tx *store.Tx, p payout.Payout) error {
+	was, err := tx.PayoutForUpdate(b.ctx(), p.ID)
+	if err != nil {
+		return err
+	}
+	moved, err := tx.UpdatePayout(b.ctx(), was.State, p)
+	if err != nil {
+		return err
+	}
+	if !moved {
+		return fmt.Errorf("%s did not move from %s to %s", p.ID, was.State, p.State)
+	}
+	if _, differs := ledger.Differs(was, p); !differs {
+		return nil
+	}
+	what, moves := steps[p.State], ledger.Moved{}
+	switch {
+	case was.State == p.State:
+		what = ledger.PayoutUpdated
+	case p.State == payout.Completed:
+		moves = ledger.SettlePayout(p.Net(), p.Fee)
+	case p.State == payout.Failed || p.State == payout.Cancelled:
+		moves = ledger.ReleasePayout(p.Amount)
+	case p.State == payout.Returned:
+		moves = ledger.ReturnPayout(p.Net(), p.Fee)
+	}
+	return post(b, tx, p.Seller, what, string(p.ID), was, p, moves)
 }
 
 // complete takes a payout to its good end.
