@@ -100,7 +100,7 @@ func (s *Service) checkCurrent(ctx context.Context, user User, current string, t
 // wrongPassword says which field holds a wrong password of the user who is signed in.
 func wrongPassword(field string) error {
 	f := *ErrWrongPassword
-	f.Details = map[string]string{field: "is not your password"}
+	f.Details = map[string]string{field: "is wrong"}
 	return &f
 }
 

@@ -100,7 +100,7 @@ func TestFirstFactor_OldSignIn_RequiresPassword(t *testing.T) {
 	h.clock.advance(15 * time.Minute)
 	const factors = "/dashboard/profile/factors"
 	seller.post(factors).want(t, 422).says(t, `name="password"`, "Your password is required")
-	seller.post(factors, "password", "wrong").want(t, 400).says(t, `name="password"`, "Your password is not your password")
+	seller.post(factors, "password", "wrong").want(t, 400).says(t, `name="password"`, "Your password is wrong")
 	seller.post(factors, "password", password).want(t, 200).hiddenValue(t, "secret")
 }
 
@@ -115,7 +115,7 @@ func TestDeleteAccountPage_RequiresProof(t *testing.T) {
 		t.Error("the export is no file")
 	}
 	seller.post(page).want(t, 422).says(t, "Your password is required")
-	seller.post(page, "password", "wrong").want(t, 400).says(t, "Your password is not your password")
+	seller.post(page, "password", "wrong").want(t, 400).says(t, "Your password is wrong")
 	h.earn(seller, "order-1", 600_00)
 	seller.post(page, "password", password).want(t, 409).says(t, "Withdraw or settle it first")
 	seller.get("/dashboard").want(t, 200)

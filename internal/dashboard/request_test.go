@@ -425,7 +425,7 @@ func TestProfilePage(t *testing.T) {
 	phone.get("/dashboard").leadsTo(t, "/login")
 
 	wrong := seller.post("/dashboard/profile/password", "currentPassword", "not mine at all", "newPassword", "another horse battery").want(t, 400)
-	wrong.says(t, "Current password is not your password").saysNot(t, "not mine at all", "another horse battery")
+	wrong.says(t, "Current password is wrong").saysNot(t, "not mine at all", "another horse battery")
 	checkPage(t, "password", wrong)
 	seller.post("/dashboard/profile/password", "currentPassword", password, "newPassword", "another horse battery").leadsTo(t, "/dashboard/profile")
 	seller.get("/dashboard/profile").want(t, 200).says(t, "Your password is set")
@@ -467,7 +467,7 @@ func TestRequestPayout_AboveLimit_RequiresProof(t *testing.T) {
 	review := seller.review("amount", "500000.01", "key", key(1)).want(t, 200).says(t, `name="password"`)
 	checkPage(t, "review", review)
 	confirm("500000.01", 1).want(t, 422).says(t, "Your password is required", "Confirm payout")
-	confirm("500000.01", 1, "password", "wrong").want(t, 400).says(t, "Your password is not your password").saysNot(t, `value="wrong"`)
+	confirm("500000.01", 1, "password", "wrong").want(t, 400).says(t, "Your password is wrong").saysNot(t, `value="wrong"`)
 	if n := len(h.payoutsOf(seller)); n != 1 {
 		t.Fatalf("%d payouts", n)
 	}

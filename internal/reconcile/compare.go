@@ -18,7 +18,6 @@ const (
 	linesPage   = 500
 	entriesPage = 500
 	caseFiles   = 200
-	maxChanged  = 1000
 )
 
 // comparison is a period that is being compared.
@@ -193,11 +192,17 @@ func (c *comparison) takeEntries(ctx context.Context) error {
 
 // takeChanges finds the lines that changed or disappeared.
 func (c *comparison) takeChanges(ctx context.Context) error {
-	changed, err := c.s.o.Store.ChangedLines(ctx, c.p.From, c.p.To, maxChanged)
-	for _, l := range changed {
-		c.found = append(c.found, l.change())
+	var last Line
+	for {
+		page, err := c.s.o.Store.ChangedLines(ctx, c.p.From, c.p.To, last, linesPage)
+		if err != nil || len(page) == 0 {
+			return err
+		}
+		for _, l := range page {
+			c.found = append(c.found, l.change())
+		}
+		last = page[len(page)-1]
 	}
-	return err
 }
 
 // change says how a line changed.

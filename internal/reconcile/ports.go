@@ -42,8 +42,8 @@ type Store interface {
 
 	// LinesBetween lists lines of a period in the order of their time and id, after a line, up to limit.
 	LinesBetween(ctx context.Context, from, to time.Time, after Line, limit int) ([]Line, error)
-	// ChangedLines lists lines of a period that changed or disappeared later.
-	ChangedLines(ctx context.Context, from, to time.Time, limit int) ([]Line, error)
+	// ChangedLines lists those lines of a period, after one of them, that changed or disappeared later.
+	ChangedLines(ctx context.Context, from, to time.Time, after Line, limit int) ([]Line, error)
 	// LinesAbout lists all lines that name one of the payouts, by its id here or at the gateway.
 	LinesAbout(ctx context.Context, payouts []payout.ID, transfers []string) ([]Line, error)
 	// LinesByID finds those of ids that there are, of any gateway.

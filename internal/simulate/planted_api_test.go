@@ -138,4 +138,25 @@ var apiBugs = []planted{
 	{"the pages of adjustments overlap", []edit{
 		{inStore, "scan, seller, before, limit)", "scan, seller, max(before, before+1), limit)"},
 	}},
+	{"the end of a pause wakes nothing that waited", []edit{
+		{inPayout, "\tif isStop(d.Action) {\n\t\treturn nil\n\t}\n\tseller := d.Owner", "\tif isStop(d.Action) || d.Action == decision.ResumePayouts {\n\t\treturn nil\n\t}\n\tseller := d.Owner"},
+	}},
+	{"the list of late payouts has those that are asked about soon", []edit{
+		{inStore, "const stepWithin = 8 * time.Hour", "const stepWithin = 30 * time.Minute"},
+	}},
+	{"the net amount of an exported payout is the gross one", []edit{
+		{inAPI, "c.FormatFixed(p.Fee), c.FormatFixed(p.Net())", "c.FormatFixed(p.Fee), c.FormatFixed(p.Amount)"},
+	}},
+	{"a statement that names no days leaves today out", []edit{
+		{inProof, "now.Month(), now.Day()+1, 0, 0, 0, 0, zone)", "now.Month(), now.Day(), 0, 0, 0, 0, zone)"},
+	}},
+	{"an opening balance with another amount to come counts as a repeat", []edit{
+		{inSale, " || isSold && sold.Fingerprint != pending.Fingerprint {", " {"},
+	}},
+	{"a former address is given to the next who asks", []edit{
+		{inStore, "if t.Purpose == auth.UndoEmailChange {", "if t.Purpose == \"\" {"},
+	}},
+	{"a leaked key makes links after its rotation", []edit{
+		{inAuth, "if err == nil && !isAccepted {", "if err == nil && !isAccepted && stored.ID != key.ID {"},
+	}},
 }

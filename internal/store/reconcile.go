@@ -111,17 +111,21 @@ func (s reconcileStore) lines(ctx context.Context, where string, args ...any) ([
 
 // LinesBetween lists lines of a period after one of them.
 func (s reconcileStore) LinesBetween(ctx context.Context, from, to time.Time, after reconcile.Line, limit int) ([]reconcile.Line, error) {
+	return s.linesAfter(ctx, "", from, to, after, limit)
+}
+
+// ChangedLines lists those lines of a period, after one of them, that changed or disappeared later.
+func (s reconcileStore) ChangedLines(ctx context.Context, from, to time.Time, after reconcile.Line, limit int) ([]reconcile.Line, error) {
+	return s.linesAfter(ctx, ` AND (first_reported <> last_reported OR missing = 1)`, from, to, after, limit)
+}
+
+// linesAfter lists a page of the lines of a period that meet a condition.
+func (s reconcileStore) linesAfter(ctx context.Context, condition string, from, to time.Time, after reconcile.Line, limit int) ([]reconcile.Line, error) {
 	if after.ID == "" {
 		after.At = from
 	}
-	return s.lines(ctx, `WHERE gateway = $5 AND (at, id) > ($1, $2) AND at < $3 ORDER BY at, id LIMIT $4 + 0`,
+	return s.lines(ctx, `WHERE gateway = $5 AND (at, id) > ($1, $2) AND at < $3`+condition+` ORDER BY at, id LIMIT $4 + 0`,
 		micros(after.At), after.ID, micros(to), limit, s.gateway)
-}
-
-// ChangedLines lists lines of a period that changed or disappeared later.
-func (s reconcileStore) ChangedLines(ctx context.Context, from, to time.Time, limit int) ([]reconcile.Line, error) {
-	return s.lines(ctx, `WHERE gateway = $4 AND at >= $1 AND at < $2 AND (first_reported <> last_reported OR missing = 1) ORDER BY at, id LIMIT $3 + 0`,
-		micros(from), micros(to), limit, s.gateway)
 }
 
 // LinesAbout lists all lines that name one of the payouts.

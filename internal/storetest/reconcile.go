@@ -74,8 +74,10 @@ func testStatementLines(_ *testing.T, b *bench) {
 	b.must(s.KeepLines(b.ctx(), []reconcile.Line{changed}, start.Add(5*time.Hour)))
 	b.must(s.KeepLines(b.ctx(), []reconcile.Line{changed}, start.Add(4*time.Hour))) // by a clock that is behind
 	b.must(s.MissLines(b.ctx(), start, start.Add(2*time.Hour), start.Add(5*time.Hour)))
-	got, err = s.ChangedLines(b.ctx(), start, start.Add(24*time.Hour), 10)
+	got, err = s.ChangedLines(b.ctx(), start, start.Add(24*time.Hour), reconcile.Line{}, 10)
 	b.wantIDs("changed and missing", got, err, "txn_1", "txn_2")
+	page, err := s.ChangedLines(b.ctx(), start, start.Add(24*time.Hour), got[0], 10)
+	b.wantIDs("after the first", page, err, "txn_2")
 	if len(got) == 2 && (got[0] != changed || got[0].FirstReported != "told" || !got[1].Missing) {
 		b.Errorf("after a change there is %+v", got)
 	}
@@ -83,7 +85,7 @@ func testStatementLines(_ *testing.T, b *bench) {
 		b.Errorf("the lines that are there took %d, %v; want 106", taken, err)
 	}
 	b.must(s.KeepLines(b.ctx(), []reconcile.Line{first, second}, start.Add(6*time.Hour)))
-	got, err = s.ChangedLines(b.ctx(), start, start.Add(24*time.Hour), 10)
+	got, err = s.ChangedLines(b.ctx(), start, start.Add(24*time.Hour), reconcile.Line{}, 10)
 	b.wantIDs("told as at first", got, err)
 }
 
