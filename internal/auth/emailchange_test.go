@@ -11,18 +11,18 @@ import (
 const thiefs = "thief@evil.example"
 
 // moveAccount has somebody with a session of the account that was just registered give it another address, and returns the token that undoes it.
-func (f *fixture) moveAccount(p auth.Principal) (undo string) {
-	f.t.Helper()
-	wantErr(f.t, f.VerifyEmail(f.t.Context(), lastMailed[mail.VerifyEmail](f, 1).Token), nil)
-	wantErr(f.t, f.ChangeEmail(f.t.Context(), p, thiefs, den), nil)
+func (w *fixture) moveAccount(p auth.Principal) (undo string) {
+	w.t.Helper()
+	wantErr(w.t, w.VerifyEmail(w.t.Context(), lastMailed[mail.VerifyEmail](w, 1).Token), nil)
+	wantErr(w.t, w.ChangeEmail(w.t.Context(), p, thiefs, den), nil)
 	var confirm string
-	for _, d := range f.mailbox.To(thiefs) {
+	for _, d := range w.mailbox.To(thiefs) {
 		if m, ok := d.(mail.ConfirmEmail); ok {
 			confirm = m.Token
 		}
 	}
-	wantErr(f.t, f.ConfirmEmailChange(f.t.Context(), confirm, den), nil)
-	return lastMailed[mail.EmailChanged](f, 1).Token
+	wantErr(w.t, w.ConfirmEmailChange(w.t.Context(), confirm, den), nil)
+	return lastMailed[mail.EmailChanged](w, 1).Token
 }
 
 // The thief of a session moves the account, and then wants the former address for another account, so that the owner's link is of no use.
