@@ -52,7 +52,7 @@ func stale(s Session) error {
 func (s *Service) CreateSessionLink(ctx context.Context, key ServiceKey, sellerID string) (token string, expiresAt time.Time, err error) {
 	token = id.Random(linkTokenDigits)
 	link := SessionLink{
-		Hash: hashMailToken(token), UserID: sellerID, KeyID: key.ID, ExpiresAt: s.o.Now().UTC().Truncate(time.Microsecond).Add(LinkLife),
+		Hash: hashToken(token), UserID: sellerID, KeyID: key.ID, ExpiresAt: s.o.Now().UTC().Truncate(time.Microsecond).Add(LinkLife),
 	}
 	err = s.o.Store.InTx(ctx, func(tx Tx) error {
 		if err := s.keepKey(ctx, tx, key); err != nil {
@@ -96,7 +96,7 @@ func (s *Service) OpenSessionLink(ctx context.Context, token, presented string, 
 	var session Session
 	var keyID string
 	err = s.o.Store.InTx(ctx, func(tx Tx) error {
-		link, found, err := tx.SessionLink(ctx, hashMailToken(token))
+		link, found, err := tx.SessionLink(ctx, hashToken(token))
 		if err == nil && !found {
 			err = ErrLink
 		}

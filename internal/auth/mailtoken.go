@@ -75,7 +75,7 @@ const (
 	maxCodeTries    = 5
 )
 
-func hashMailToken(token string) string {
+func hashToken(token string) string {
 	sum := sha256.Sum256([]byte(token))
 	return hex.EncodeToString(sum[:])
 }
@@ -103,7 +103,7 @@ func newMailToken(purpose MailPurpose, userID string, from Device, now time.Time
 	text = id.Random(mailTokenDigits)
 	now = now.UTC().Truncate(time.Microsecond) // as it will be read back
 	return text, MailToken{
-		Hash: hashMailToken(text), Purpose: purpose, UserID: userID, From: from.shown(), CreatedAt: now, ExpiresAt: now.Add(life),
+		Hash: hashToken(text), Purpose: purpose, UserID: userID, From: from.shown(), CreatedAt: now, ExpiresAt: now.Add(life),
 	}
 }
 
@@ -114,7 +114,7 @@ func (t MailToken) request() mail.Request {
 
 // mailToken finds a token that permits something, or fails with [ErrMailToken].
 func (s *Service) mailToken(ctx context.Context, text string, purpose MailPurpose) (MailToken, error) {
-	t, found, err := s.o.Store.MailToken(ctx, hashMailToken(text), purpose, s.o.Now())
+	t, found, err := s.o.Store.MailToken(ctx, hashToken(text), purpose, s.o.Now())
 	if errors.Is(err, ErrTampered) {
 		s.tampered(ctx, tamperedMailToken, slog.String("user_id", t.UserID))
 		return MailToken{}, ErrMailToken.Because(err)

@@ -120,7 +120,7 @@ func (p *parser) money(s Settings, c *Config) {
 	if len(p.problems) > known {
 		return
 	}
-	if err := c.PayoutFee.CheckMinimum(c.MinimumPayout); err != nil {
+	if err := c.PayoutFee.CheckMinimum(c.MinimumPayout, 0); err != nil { // the service asks again with what its gateway transfers at least
 		p.problem("PAYOUT_FEE", s.PayoutFee, "is too high: "+err.Error())
 	}
 }

@@ -1,6 +1,8 @@
 package gateway
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	"bursar/internal/money"
@@ -27,6 +29,14 @@ type Capabilities struct {
 	Verification bool
 	// Statement means that it lists the lines of our account.
 	Statement bool
+}
+
+// Least is the smallest transfer that some rail carries; zero is no bound.
+func (c Capabilities) Least() money.Amount {
+	if len(c.Rails) == 0 {
+		return 0
+	}
+	return slices.MinFunc(c.Rails, func(a, b Rail) int { return cmp.Compare(a.Min, b.Min) }).Min
 }
 
 // ResendFor is how long after an order was first sent it may be sent again under the same key. It is shorter than the

@@ -91,13 +91,13 @@ func (f Fee) Of(amount money.Amount) money.Amount {
 }
 
 // CheckMinimum refuses a fee that could leave less of a payout of minimum or more than can be
-// transferred: one major unit, and at least a hundred minor ones.
-func (f Fee) CheckMinimum(minimum money.Amount) error {
+// transferred: one major unit, and what the gateway transfers at least.
+func (f Fee) CheckMinimum(minimum, gatewaysLeast money.Amount) error {
 	least, err := f.currency.Parse("1")
 	if err != nil {
 		return err
 	}
-	least = max(least, 100)
+	least = max(least, gatewaysLeast)
 	if f.share > 0 {
 		least += roundingDip
 	}

@@ -104,7 +104,7 @@ func TestCheckMinimum(t *testing.T) {
 	}{
 		{"", "INR", 50000, true},
 		{"", "INR", 100, true},
-		{"", "INR", 99, false}, // the gateway's least is a rupee
+		{"", "INR", 99, false}, // less than a rupee
 		{"499", "INR", 50000, true},
 		{"499.01", "INR", 50000, false},
 		{"499+0.01%", "INR", 50000, false},
@@ -114,17 +114,17 @@ func TestCheckMinimum(t *testing.T) {
 		{"100%", "INR", 50000, false},
 		{"50%", "INR", 204, true},
 		{"50%", "INR", 203, false}, // leaves 101 of 203, and a larger payout may leave two less
-		{"5", "JPY", 105, true},    // a hundred minor units are the least, and yen have no smaller ones
+		{"5", "JPY", 105, true},    // the gateway transfers a hundred at least
 		{"5", "JPY", 104, false},
 		{"50%+tax50%", "JPY", 4, false},        // leaves a yen of 4, and nothing of 5
 		{"50.87%+tax91.67%", "JPY", 38, false}, // leaves two yen of 38, and nothing of 58
 	}
 	for _, tt := range tests {
-		if err := fee(t, tt.fee, tt.currency).CheckMinimum(tt.minimum); (err == nil) != tt.wantOK {
+		if err := fee(t, tt.fee, tt.currency).CheckMinimum(tt.minimum, 100); (err == nil) != tt.wantOK {
 			t.Errorf("fee %q %s with a minimum of %d: err = %v, want ok %v", tt.fee, tt.currency, tt.minimum, err, tt.wantOK)
 		}
 	}
-	if err := (payout.Fee{}).CheckMinimum(50000); err != nil {
+	if err := (payout.Fee{}).CheckMinimum(50000, 0); err != nil {
 		t.Errorf("no fee at all: %v", err)
 	}
 }
@@ -170,7 +170,7 @@ func TestFeeProperties(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if net := more - f.Of(more); f.CheckMinimum(amount) == nil && net < one {
+		if net := more - f.Of(more); f.CheckMinimum(amount, 0) == nil && net < one {
 			t.Fatalf("with an allowed minimum of %d, a payout of %d leaves %d", amount, more, net)
 		}
 	})

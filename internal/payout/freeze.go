@@ -143,11 +143,13 @@ const stoppedUnwritten = time.Hour
 // stopWhile stops a seller's payouts in memory while write records what the gateway reports about one of them. If the write fails because
 // the database can't be reached or was tampered with, they stay stopped for an hour.
 func (s *Service) stopWhile(p Payout, write func() error) error {
-	s.lost.stop(p, s.o.Now().Add(stoppedUnwritten))
+	until := s.o.Now().Add(stoppedUnwritten)
+	s.lost.stop(p, until)
 	err := write()
 	if isWritten(err) {
-		s.lost.stop(p, time.Time{})
+		until = time.Time{}
 	}
+	s.lost.stop(p, until) // also if it was not: what write called may have ended this stop with one of its own
 	return err
 }
 

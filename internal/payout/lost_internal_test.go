@@ -1,6 +1,7 @@
 package payout
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -37,5 +38,26 @@ func TestLostTransfers_Due(t *testing.T) {
 	}
 	if len(tried) != many+1 {
 		t.Errorf("%d of %d lost transfers were tried", len(tried), many+1)
+	}
+}
+
+// TestStopWhile_InAnother has a report that can't be written, while the freeze that it asks for can: the seller stays stopped for the report.
+func TestStopWhile_InAnother(t *testing.T) {
+	now := time.Date(2026, 11, 1, 9, 0, 0, 0, time.UTC)
+	s := &Service{o: Options{Now: func() time.Time { return now }}}
+	p := Payout{ID: "pyt_1", Seller: "asha"}
+	isStopped := func() bool { return s.lost.unwritten[p.Seller][p.ID].After(now) }
+	unreachable := errors.New("the database can't be reached")
+	err := s.stopWhile(p, func() error {
+		if err := s.stopWhile(p, func() error { return nil }); err != nil {
+			t.Fatal(err)
+		}
+		return unreachable
+	})
+	if !errors.Is(err, unreachable) || !isStopped() {
+		t.Errorf("%v, and the seller is stopped: %t", err, isStopped())
+	}
+	if err := s.stopWhile(p, func() error { return nil }); err != nil || isStopped() {
+		t.Errorf("written (%v), and the seller is stopped: %t", err, isStopped())
 	}
 }

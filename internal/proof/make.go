@@ -104,7 +104,7 @@ func (s *Service) make(ctx context.Context, trust Trust) (Checkpoint, error) {
 	}
 	next := Checkpoint{
 		Number: last.Number + 1, At: s.o.Now(), Currency: s.o.Currency.Code(),
-		Journals: m.tiles.journalStates(), Root: m.tiles.root().String(),
+		Journals: m.tiles.journals(), Root: m.tiles.root().String(),
 	}
 	if last.Number > 0 {
 		next.Previous = last.Hash()

@@ -98,8 +98,8 @@ func TestTilesAreTheTree(t *testing.T) {
 		for i, leaf := range all {
 			tiled.add(fmt.Sprintf("usr_%06d", i), leaf)
 		}
-		if tiled.journalStates() != int64(n) || tiled.root() != rootOf(all) {
-			t.Errorf("%d leaves in tiles are %d with another root", n, tiled.journalStates())
+		if tiled.journals() != int64(n) || tiled.root() != rootOf(all) {
+			t.Errorf("%d leaves in tiles are %d with another root", n, tiled.journals())
 		}
 		if n == 0 {
 			continue

@@ -33,7 +33,7 @@ func (t *tiles) add(seller string, leaf sum) {
 	}
 }
 
-func (t *tiles) journalStates() int64 { return int64(len(t.roots))*tileSize + t.open.n }
+func (t *tiles) journals() int64 { return int64(len(t.roots))*tileSize + t.open.n }
 
 // all is the roots of the tiles, the last of which may not be full.
 func (t *tiles) all() []sum {
@@ -91,7 +91,7 @@ func (s *Service) tilesOf(ctx context.Context, c Checkpoint) (*tiles, error) {
 	}); err != nil {
 		return nil, err
 	}
-	if t.journalStates() != c.Journals || t.root().String() != c.Root {
+	if t.journals() != c.Journals || t.root().String() != c.Root {
 		return nil, fmt.Errorf(`checkpoint %d does not hold the journals that are kept with it; run "bursar audit"`, c.Number)
 	}
 	s.mu.Lock()

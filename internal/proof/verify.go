@@ -65,7 +65,7 @@ func (v *Verified) problem(format string, args ...any) {
 	}
 }
 
-// told is all entries in the file, in order.
+// entries are all those in the file, in order.
 func (d *document) entries() []ledger.Entry {
 	var entries []ledger.Entry
 	if d.before != nil {

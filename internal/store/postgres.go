@@ -59,7 +59,8 @@ var postgresDialect = dialect{
 		`SELECT pg_catalog.set_config('search_path', pg_catalog.concat_ws(', ', pg_catalog.quote_ident(n.nspname), pg_catalog.current_setting('search_path')), true)
 			FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = pg_catalog.to_regclass('schema_migrations')`,
 	},
-	// Not FOR UPDATE: that would wait for a transaction that inserts a row that refers to this one, and no key ever changes.
+	// Not FOR UPDATE: that would wait for a transaction that inserts a row that refers to this one, and no id ever changes.
+	// The deletion of an account changes its email_key, which is unique: so it waits for forShare all the same, as [Tx.SellerExists] wants.
 	forUpdate:  func(table string) string { return " FOR NO KEY UPDATE OF " + table },
 	forShare:   func(table string) string { return " FOR KEY SHARE OF " + table },
 	skipLocked: " FOR NO KEY UPDATE SKIP LOCKED",

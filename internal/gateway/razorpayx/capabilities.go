@@ -38,12 +38,12 @@ func Capabilities(c money.Currency) gateway.Capabilities {
 // rails are the modes, the fastest first. Only India's are documented; the sandbox takes other currencies too.
 func rails(c money.Currency) []gateway.Rail {
 	if c.Code() != "INR" {
-		return []gateway.Rail{{Name: neft}}
+		return []gateway.Rail{{Name: neft, Min: MinAmount}}
 	}
 	return []gateway.Rail{
-		{Name: imps, Max: impsMax, Takes: 5 * time.Minute},
+		{Name: imps, Min: MinAmount, Max: impsMax, Takes: 5 * time.Minute},
 		{Name: rtgs, Min: rtgsMin, Opens: 9 * 60, Closes: 17*60 + 30, Takes: 30 * time.Minute},
-		{Name: neft, Opens: 2 * 60, Closes: 18 * 60, Takes: 2 * time.Hour},
+		{Name: neft, Min: MinAmount, Opens: 2 * 60, Closes: 18 * 60, Takes: 2 * time.Hour},
 	}
 }
 
