@@ -48,7 +48,7 @@ var furtherBugs = []planted{
 		{inReconcile, "if isOne && !d.fresh && !d.resolved {", "if isOne && !d.fresh && d.resolved {"},
 	}},
 	{"a changed statement line is not found", []edit{
-		{inStore, "(first_reported <> last_reported OR missing = 1) ORDER BY at, id LIMIT $3", "(missing = 1) ORDER BY at, id LIMIT $3"},
+		{inStore, "s.linesAfter(ctx, ` AND (first_reported <> last_reported OR missing = 1)`", "s.linesAfter(ctx, ` AND missing = 1`"},
 	}},
 	{"the first version of a statement line is lost", []edit{
 		{inStore, "\tlast_reported = excluded.last_reported, missing = 0,", "\tfirst_reported = excluded.first_reported, last_reported = excluded.last_reported, missing = 0,"},
