@@ -28,7 +28,7 @@ func TestKeepWarm(t *testing.T) {
 			t.Fatal(err)
 		}
 		err = conn.QueryRow(t.Context(), `SELECT pg_backend_pid(), concat_ws(' ', current_setting('lock_timeout'),
-			(SELECT string_agg(name, ' ') FROM pg_prepared_statements WHERE from_sql), (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'),
+			(SELECT string_agg(name, ' ') FROM pg_prepared_statements WHERE from_sql), (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()),
 			(SELECT string_agg(c, ' ') FROM pg_listening_channels() AS c), to_regclass('notes'))`).Scan(&pid, &found)
 		for _, statement := range statements {
 			if err == nil {
