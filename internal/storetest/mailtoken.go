@@ -138,6 +138,42 @@ func testMailTokenAtOnce(t *testing.T, b *bench) {
 	}
 }
 
+// testReservedAddress has a user who can get a former address back. No other user gets it, however they come by an address.
+func testReservedAddress(t *testing.T, b *bench) {
+	t.Helper()
+	undo := b.mailToken("undo", auth.UndoEmailChange)
+	undo.Email = "Former@example.com"
+	b.keepToken(undo)
+	other := newUser("usr_2")
+	b.update(func(tx *store.Tx) error { return tx.InsertUser(b.ctx(), other) })
+	taker := newUser("usr_3")
+	taker.Email, taker.ExternalID = "FORMER@example.com", "17"
+	for name, take := range map[string]func(tx *store.Tx) error{
+		"insert": func(tx *store.Tx) error { return tx.InsertUser(b.ctx(), taker) },
+		"import": func(tx *store.Tx) error {
+			_, err := tx.InsertImported(b.ctx(), auth.Imported{User: taker})
+			return err
+		},
+		"set":   func(tx *store.Tx) error { return tx.SetEmail(b.ctx(), other.ID, taker.Email) },
+		"reset": func(tx *store.Tx) error { u := other; u.Email = taker.Email; return tx.ResetUser(b.ctx(), u) },
+	} {
+		b.update(func(tx *store.Tx) error { // which goes on, as that of an import does
+			if err := take(tx); !errors.Is(err, auth.ErrEmailReserved) {
+				t.Errorf("%s: %v", name, err)
+			}
+			return nil
+		})
+		if _, found, err := b.db.UserByEmail(b.ctx(), auth.EmailKey(taker.Email)); err != nil || found {
+			t.Errorf("%s: a user has the address: %t, %v", name, found, err)
+		}
+	}
+	b.update(func(tx *store.Tx) error { return tx.SetEmail(b.ctx(), undo.UserID, undo.Email) })
+	b.update(func(tx *store.Tx) error {
+		return errors.Join(tx.SetEmail(b.ctx(), undo.UserID, "usr_1@example.com"), tx.DeleteMailTokens(b.ctx(), undo.UserID, undo.Purpose))
+	})
+	b.update(func(tx *store.Tx) error { return tx.InsertUser(b.ctx(), taker) })
+}
+
 // testForgedMailTokens puts tokens into the database that the service did not write.
 func testForgedMailTokens(t *testing.T, b *bench) {
 	t.Helper()

@@ -102,6 +102,7 @@ func Run(t *testing.T, e Engine) {
 		"Mail/OfManyUsesOfATokenOneSucceeds":            testMailTokenAtOnce,
 		"Mail/AnAddressIsChangedAndUndone":              testEmailChange,
 		"Mail/ForgedTokensAreRefused":                   testForgedMailTokens,
+		"Mail/FormerAddressesAreReserved":               testReservedAddress,
 		"Mail/ExpiredTokensAreSwept":                    testSweptMailTokens,
 		"Mail/RequestsAreTakenOnce":                     testMailRequests,
 		"Mail/DueMailsAreLeasedOnce":                    testMailLeases,
