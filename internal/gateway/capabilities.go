@@ -1,8 +1,6 @@
 package gateway
 
 import (
-	"cmp"
-	"slices"
 	"time"
 
 	"bursar/internal/money"
@@ -14,6 +12,8 @@ type Capabilities struct {
 	Currency string
 	// Rails are how money travels, the preferred one first.
 	Rails []Rail
+	// Least is the smallest transfer; zero is no bound.
+	Least money.Amount
 	// KeyLifetime is how long, from its first use, an idempotency key gives the same transfer again. After it the same
 	// key may pay a second time. Zero means that keys are not honoured.
 	KeyLifetime time.Duration
@@ -29,14 +29,6 @@ type Capabilities struct {
 	Verification bool
 	// Statement means that it lists the lines of our account.
 	Statement bool
-}
-
-// Least is the smallest transfer that some rail carries; zero is no bound.
-func (c Capabilities) Least() money.Amount {
-	if len(c.Rails) == 0 {
-		return 0
-	}
-	return slices.MinFunc(c.Rails, func(a, b Rail) int { return cmp.Compare(a.Min, b.Min) }).Min
 }
 
 // ResendFor is how long after an order was first sent it may be sent again under the same key. It is shorter than the

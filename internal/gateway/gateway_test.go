@@ -115,17 +115,3 @@ func TestIsID(t *testing.T) {
 		}
 	}
 }
-
-func TestCapabilities_Least(t *testing.T) {
-	for want, rails := range map[money.Amount][]gateway.Rail{
-		0:  {{Min: 10}, {}},
-		10: {{Min: 200}, {Min: 10, Max: 20}, {Min: 30}},
-	} {
-		if got := (gateway.Capabilities{Rails: rails}).Least(); got != want {
-			t.Errorf("%+v carry %d at least, want %d", rails, got, want)
-		}
-	}
-	if got := (gateway.Capabilities{}).Least(); got != 0 {
-		t.Errorf("without a rail: %d", got)
-	}
-}

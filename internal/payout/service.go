@@ -79,7 +79,7 @@ func New(o Options) (*Service, error) {
 	case o.Lease <= 0 || o.GracePeriod <= 0 || o.ReversalsEvery <= 0:
 		return nil, errors.New("payout: the lease, the grace period and the time between polls for reversals must be above zero")
 	}
-	if err := o.Fee.CheckMinimum(o.Minimum, o.Gateways.Current().Capabilities().Least()); err != nil {
+	if err := o.Fee.CheckMinimum(o.Minimum, o.Gateways.Current().Capabilities().Least); err != nil {
 		return nil, fmt.Errorf("payout: %w", err)
 	}
 	if o.Jitter == nil {

@@ -257,7 +257,7 @@ var bugs = []planted{
 		{inPayout, "case r.Beneficiary != \"\" && p.Beneficiary", "case p.Beneficiary"},
 	}},
 	{"every transfer goes by IMPS", []edit{
-		{inRazorpayx, "{Name: imps, Min: MinAmount, Max: impsMax,", "{Name: imps, Min: MinAmount,"},
+		{inRazorpayx, "{Name: imps, Max: impsMax,", "{Name: imps,"},
 	}},
 	{"the bank's reference is overwritten with nothing", []edit{
 		{inPayout, "\tif r.UTR != \"\" {\n\t\tp.UTR = r.UTR\n\t}\n", "\tp.UTR = r.UTR\n"},

@@ -29,7 +29,7 @@ const (
 // Capabilities are what RazorpayX documents. Verification is offered on Lite accounts alone.
 func Capabilities(c money.Currency) gateway.Capabilities {
 	return gateway.Capabilities{
-		Currency: c.Code(), Rails: rails(c),
+		Currency: c.Code(), Rails: rails(c), Least: MinAmount,
 		KeyLifetime: keyLifetime,
 		Lookup:      true, List: true, Metadata: true, Cancel: true, Verification: true, Statement: true,
 	}
@@ -38,12 +38,12 @@ func Capabilities(c money.Currency) gateway.Capabilities {
 // rails are the modes, the fastest first. Only India's are documented; the sandbox takes other currencies too.
 func rails(c money.Currency) []gateway.Rail {
 	if c.Code() != "INR" {
-		return []gateway.Rail{{Name: neft, Min: MinAmount}}
+		return []gateway.Rail{{Name: neft}}
 	}
 	return []gateway.Rail{
-		{Name: imps, Min: MinAmount, Max: impsMax, Takes: 5 * time.Minute},
+		{Name: imps, Max: impsMax, Takes: 5 * time.Minute},
 		{Name: rtgs, Min: rtgsMin, Opens: 9 * 60, Closes: 17*60 + 30, Takes: 30 * time.Minute},
-		{Name: neft, Min: MinAmount, Opens: 2 * 60, Closes: 18 * 60, Takes: 2 * time.Hour},
+		{Name: neft, Opens: 2 * 60, Closes: 18 * 60, Takes: 2 * time.Hour},
 	}
 }
 
