@@ -87,6 +87,8 @@ type paperGateway struct {
 	retryAfter time.Duration
 	// listsAll lists all transfers, whatever was asked for.
 	listsAll bool
+	// least is the smallest transfer.
+	least money.Amount
 	// name is what it is called, paper unless set, and lacking takes capabilities away.
 	name    gateway.Name
 	lacking func(*gateway.Capabilities)
@@ -358,6 +360,7 @@ func (g *paperGateway) Name() gateway.Name { return cmp.Or(g.name, paper) }
 
 func (g *paperGateway) Capabilities() gateway.Capabilities {
 	c := gateway.Capabilities{
+		Least:    g.least,
 		Currency: "INR", Rails: []gateway.Rail{{Name: "slow"}},
 		KeyLifetime: 7 * 24 * time.Hour, Lookup: true, List: true, Metadata: true, Cancel: true,
 	}

@@ -45,6 +45,20 @@ func TestNew_RefusesIncompleteOptions(t *testing.T) {
 	}
 }
 
+func TestNew_MinimumBelowTheGateways(t *testing.T) {
+	s := newStory(t)
+	o := s.options(t, s.db.Payouts())
+	o.Fee = payout.Fee{}
+	s.gateway.least = o.Minimum
+	if _, err := payout.New(o); err != nil {
+		t.Errorf("a minimum that the gateway transfers: %v", err)
+	}
+	s.gateway.least++
+	if _, err := payout.New(o); err == nil {
+		t.Error("a service was made whose smallest payout its gateway does not transfer")
+	}
+}
+
 // TestNew_Jitter spreads waits by a fifth, unless the options say otherwise.
 func TestNew_Jitter(t *testing.T) {
 	s := newStory(t)
