@@ -89,6 +89,9 @@ func (d caseFile) movements() (kind Kind, detail string, judged bool) {
 			return RefundedButPaid, fmt.Sprintf("The payout is %s here, and the statement has %s and %s for it.",
 				d.p.State, count(debits, "debit"), count(credits, "credit")), true
 		}
+		if credits > debits && !d.isRead(d.p.EndedAt) { // what took the money may be of a day before those that were read
+			return "", "", false
+		}
 		return "", "", debits <= credits
 	case payout.Waiting:
 		if debits > credits {

@@ -108,6 +108,7 @@ func TestJudge(t *testing.T) {
 		{"failed, and paid later", payout.Failed, upTo(at(11, 40)), []Line{takes(at(11, 30), 1000)}, RefundedButPaid},
 		{"failed, and not read so far after it was paid later", payout.Failed, upTo(at(11, 39)), []Line{takes(at(11, 30), 1000)}, notJudged},
 		{"failed, and given money alone", payout.Failed, whole, []Line{back}, AmountDiffers},
+		{"failed, and given money that may have been taken before what was read", payout.Failed, since(at(10, 30)), []Line{back}, notJudged},
 		{"cancelled, and was paid", payout.Cancelled, whole, []Line{paid}, RefundedButPaid},
 		{"cancelled, and nothing moved", payout.Cancelled, whole, nil, ""},
 
