@@ -10,7 +10,7 @@ import (
 
 const thiefs = "thief@evil.example"
 
-// moveAccount has somebody with a session of the account that was just registered give it another address, and returns the token that undoes it.
+// moveAccount gives the account that was just registered another address, as p, and returns the token that undoes it.
 func (w *fixture) moveAccount(p auth.Principal) (undo string) {
 	w.t.Helper()
 	wantErr(w.t, w.VerifyEmail(w.t.Context(), lastMailed[mail.VerifyEmail](w, 1).Token), nil)

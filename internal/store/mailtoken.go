@@ -79,7 +79,7 @@ func (tx *Tx) mayHaveEmail(ctx context.Context, userID, email string) error {
 	return tx.isUnreserved(ctx, userID, email)
 }
 
-// isUnreserved is the second part of mayHaveEmail.
+// isUnreserved fails with [auth.ErrEmailReserved] while a mailed link can give another user an address back.
 func (tx *Tx) isUnreserved(ctx context.Context, userID, email string) error {
 	var one int
 	reserved, err := tx.one(ctx, `SELECT 1 FROM mail_tokens WHERE reserves = $1 AND user_id <> $2 LIMIT 1`, []any{auth.EmailKey(email), userID}, &one)
