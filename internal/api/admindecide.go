@@ -303,7 +303,10 @@ type resolvedUnmatchedJSON struct {
 }
 
 func (a *api) resolveUnmatched(ctx context.Context, who caller, req resolveUnmatchedRequest) (reply[resolvedUnmatchedJSON], error) {
-	err := a.o.Payouts.ResolveUnmatchedTransfer(ctx, decision.By{Admin: who.UserID, Note: req.note}, req.id)
+	err := a.o.Auth.ProveDecision(ctx, who.Principal, decision.ResolveUnmatchedTransfer, req.id)
+	if err == nil {
+		err = a.o.Payouts.ResolveUnmatchedTransfer(ctx, decision.By{Admin: who.UserID, Note: req.note}, req.id)
+	}
 	if err != nil {
 		return reply[resolvedUnmatchedJSON]{}, err
 	}

@@ -223,7 +223,7 @@ func (s *Service) answer(ctx context.Context, tx Tx, user User, c challenge, r S
 	if refused != "" {
 		return true, s.record(ctx, tx, user.ID, refused, r.Device, "for", "sign-in")
 	}
-	first, err := tx.UseSignIn(ctx, "challenge:"+c.Nonce, c.At.Add(ChallengeLife))
+	first, err := useOnce(ctx, tx, "challenge:"+c.Nonce, c.At.Add(ChallengeLife))
 	if err != nil || !first {
 		return false, orElse(err, ErrChallenge)
 	}

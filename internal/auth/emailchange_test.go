@@ -40,6 +40,9 @@ func TestEmailChange_FormerAddressIsReserved(t *testing.T) {
 	wantErr(t, err, auth.ErrEmailReserved)
 	_, _, err = s.CreateSeller(ctx, auth.NewSeller{ExternalID: "shop-7", Name: "Asha", Email: email}, "key_1")
 	wantErr(t, err, auth.ErrSellerEmailTaken)
+	for _, dryRun := range []bool{true, false} {
+		wantSaid(t, s.add(auth.ImportOptions{DryRun: dryRun}, auth.ImportLine{Email: email, Name: "Asha"}), "failed email")
+	}
 	other := s.admin("Ada")
 	wantErr(t, s.ResetUser(ctx, auth.Reset{UserID: other.Admin, Email: email, Role: auth.Admin, Password: nextPassword, Operator: "asha"}), auth.ErrEmailReserved)
 

@@ -321,6 +321,30 @@ func TestSignInThroughAProvider_LinksAfterTheSecondStep(t *testing.T) {
 	}
 }
 
+// An instance whose clock is ahead sweeps what was used. A proof and a challenge are good once all the same.
+func TestUsedOnce_ClocksDiffer(t *testing.T) {
+	w := newFixture(t)
+	p := w.principal(w.register())
+	_, recovery, code := w.enrol(p)
+	proven := w.prove(p, auth.ActionAddFactor, code())
+	_, err := w.AddFactor(t.Context(), proven, "first")
+	wantErr(t, err, nil)
+	_, err = w.login(email, password, home)
+	step := auth.SecondStep{Challenge: w.challengeOf(err), SecondProof: auth.SecondProof{RecoveryCode: recovery[0]}, Device: home}
+	_, err = w.LoginFactor(t.Context(), step)
+	wantErr(t, err, nil)
+	step.RecoveryCode = recovery[1]
+
+	w.clock.advance(min(auth.ProofLife, auth.ChallengeLife) - 30*time.Second)
+	ahead := w.again(func(o *auth.Options) { o.Now = func() time.Time { return w.clock.Now().Add(time.Minute) } })
+	_, err = ahead.Sweep(t.Context())
+	wantErr(t, err, nil)
+	_, err = w.AddFactor(t.Context(), proven, "again")
+	wantErr(t, err, auth.ErrStepUp)
+	_, err = w.LoginFactor(t.Context(), step)
+	wantErr(t, err, auth.ErrChallenge)
+}
+
 func TestLoginFactor_WrongCodesAreRecordedAndLimited(t *testing.T) {
 	w := newFixture(t)
 	in := w.register()

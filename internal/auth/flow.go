@@ -19,7 +19,7 @@ import (
 const (
 	// FlowLife is how long a browser has from the start of a sign-in to its end.
 	FlowLife = 10 * time.Minute
-	// usedKept is how much longer it is remembered that a sign-in was used: the clocks of instances differ.
+	// usedKept is for how long a used thing is remembered after it is no longer good: the clocks of instances differ.
 	usedKept = time.Hour
 	// providerTimeout is how long a provider may take to identify a user.
 	providerTimeout = 15 * time.Second
@@ -187,12 +187,17 @@ func (s *Service) openFlow(r ProviderReturn) (flow, error) {
 // asked anything: a code is never exchanged for two.
 func (s *Service) useFlow(ctx context.Context, f flow) error {
 	return s.o.Store.InTx(ctx, func(tx Tx) error {
-		unused, err := tx.UseSignIn(ctx, FlowOf(f.State), f.ExpiresAt.Add(usedKept))
+		unused, err := useOnce(ctx, tx, FlowOf(f.State), f.ExpiresAt)
 		if err == nil && !unused {
 			err = ErrSignInExpired.Because(errors.New("it was used already"))
 		}
 		return err
 	})
+}
+
+// useOnce notes that something was used that is good until a time, and reports whether it is the first time.
+func useOnce(ctx context.Context, tx ProofTx, what string, until time.Time) (bool, error) {
+	return tx.UseSignIn(ctx, what, until.Add(usedKept))
 }
 
 // askProvider finds out who came back.

@@ -30,6 +30,8 @@ type ImportTx interface {
 	// InsertImported adds a user, and reports whether nobody had the e-mail address or the external id before. It fails with
 	// [ErrEmailReserved].
 	InsertImported(ctx context.Context, i Imported) (bool, error)
+	// CheckReserved fails with [ErrEmailReserved] while a mailed link can give an address back to a user other than userID.
+	CheckReserved(ctx context.Context, userID, email string) error
 	// PasswordDecoy is the hash that SetPasswordDecoy stored last; empty for none.
 	PasswordDecoy(ctx context.Context) (string, error)
 	// SetPasswordDecoy stores a hash that costs as much to check as the costliest that was imported.
@@ -332,16 +334,20 @@ func (b *importBatch) take(ctx context.Context, line checkedLine) (ImportResult,
 	if r, exists := b.compare(line.ImportLine); exists {
 		return r, nil
 	}
+	i, inserted, err := imported(line.ImportLine, b.now), false, error(nil)
 	if b.dryRun {
-		return ImportResult{Outcome: ImportCreated}, nil
+		err = b.tx.CheckReserved(ctx, "", line.Email)
+	} else {
+		inserted, err = b.tx.InsertImported(ctx, i)
 	}
-	i := imported(line.ImportLine, b.now)
-	inserted, err := b.tx.InsertImported(ctx, i)
 	if errors.Is(err, ErrEmailReserved) {
 		return ImportResult{Outcome: ImportFailed, Problems: map[string]string{"email": "was another account's a few days ago, which can get it back: import this user a week later"}}, nil
 	}
 	if err != nil {
 		return ImportResult{}, err
+	}
+	if b.dryRun {
+		return ImportResult{Outcome: ImportCreated}, nil
 	}
 	if inserted {
 		b.add(i)

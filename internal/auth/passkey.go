@@ -72,7 +72,7 @@ func (s *Service) openPasskeyChallenge(encoded string, use passkeyUse) (c passke
 
 // use notes that a challenge was answered. It fails with [ErrPasskey] if it was before.
 func (c passkeyChallenge) use(ctx context.Context, tx Tx) error {
-	first, err := tx.UseSignIn(ctx, "passkey:"+c.Nonce, c.At.Add(ChallengeLife))
+	first, err := useOnce(ctx, tx, "passkey:"+c.Nonce, c.At.Add(ChallengeLife))
 	if err == nil && !first {
 		err = ErrPasskey.Because(errors.New("the challenge was answered before"))
 	}

@@ -252,7 +252,7 @@ func (s *Service) useProof(ctx context.Context, tx ProofTx, p Principal, all []F
 	if err != nil || hasFactor(all) && !given.ByCode || given.User != p.UserID || given.Session != p.Session || given.Action != a || given.Bound != bound(to) || !s.o.Now().Before(given.Until) {
 		return s.stepUpRequired(p, all, a, to)
 	}
-	first, err := tx.UseSignIn(ctx, "proof:"+given.Nonce, given.Until)
+	first, err := useOnce(ctx, tx, "proof:"+given.Nonce, given.Until)
 	if err == nil && !first {
 		err = s.stepUpRequired(p, all, a, to)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 
+	"bursar/internal/decision"
 	"bursar/internal/payout"
 )
 
@@ -51,6 +52,9 @@ func (d *dashboard) unmatched(ctx context.Context, v *pageRequest) (*unmatchedVi
 		}
 		shown.SellerName = names[seller]
 		shown.Form = &form{Action: unmatchedAddress(shown.ID), Submit: "Mark as resolved", Fields: []field{noteField(false)}}
+		if err := d.askForCode(ctx, v, shown.Form); err != nil {
+			return nil, err
+		}
 	}
 	if shown.Decisions, err = d.decisionsAbout(ctx, shown.ID); err != nil {
 		return nil, err
@@ -79,7 +83,10 @@ func (d *dashboard) adminResolveUnmatched(ctx context.Context, v *pageRequest) (
 		return page{}, err
 	}
 	by := byOf(v)
-	if err = by.RequireNote(); err == nil {
+	if err = by.RequireNote(); err == nil && shown.Form != nil {
+		err = d.proveDecision(ctx, v, decision.ResolveUnmatchedTransfer, shown.ID)
+	}
+	if err == nil {
 		err = d.o.Payouts.ResolveUnmatchedTransfer(ctx, by, shown.ID)
 	}
 	switch {

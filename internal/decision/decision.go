@@ -80,7 +80,7 @@ const (
 // Guarded reports whether an action moves money or access, so that an admin with a second factor proves again who they are.
 func (a Action) Guarded() bool {
 	switch a {
-	case CancelPayout, MatchTransfer, RefundPayout, AcceptBankAccount, RejectBankAccount, ChangeAccess, LiftHold,
+	case CancelPayout, MatchTransfer, RefundPayout, ResolveUnmatchedTransfer, AcceptBankAccount, RejectBankAccount, ChangeAccess, LiftHold,
 		FreezePayouts, UnfreezePayouts, PausePayouts, ResumePayouts, AdjustBalance,
 		CreateServiceKey, RotateServiceKey, RevokeServiceKey,
 		AddWebhook, ChangeWebhook, RotateWebhook, RemoveWebhook:

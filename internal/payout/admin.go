@@ -201,19 +201,23 @@ func (s *Service) ResolveDiscrepancy(ctx context.Context, by decision.By, id ID,
 	return err
 }
 
-// ResolveUnmatchedTransfer records that an admin has resolved a transfer that matches no payout, by [UnmatchedTransfer.ID]. It
-// fails with [ErrUnmatchedTransferResolved].
+// ResolveUnmatchedTransfer records that an admin has resolved a transfer that matches no payout, by [UnmatchedTransfer.ID]. It stops no
+// payouts then. It fails with [ErrUnmatchedTransferResolved], or with [decision.ErrOwn] where it stops the admin's own.
 func (s *Service) ResolveUnmatchedTransfer(ctx context.Context, by decision.By, id string) error {
 	if err := by.RequireNote(); err != nil {
 		return err
 	}
-	at, gatewayID, ok := parseUnmatchedID(id)
-	if !ok {
-		return ErrUnmatchedTransferResolved
+	open, err := s.UnmatchedTransfer(ctx, id)
+	if err != nil {
+		return err
+	}
+	// The row may have been changed by hand, what is kept in memory not.
+	if by.Admin != "" && (open.Transfer.Order.Seller == by.Admin || s.lost.hasTransfer(by.Admin, id)) {
+		return decision.ErrOwn
 	}
 	made := decision.New(by, decision.ResolveUnmatchedTransfer, decision.Platform, id, s.o.Now())
-	err := s.o.Store.InTx(ctx, func(tx Tx) error {
-		resolved, err := tx.ResolveUnmatchedTransfer(ctx, at, gatewayID)
+	err = s.o.Store.InTx(ctx, func(tx Tx) error {
+		resolved, err := tx.ResolveUnmatchedTransfer(ctx, open.Gateway, open.Transfer.GatewayID)
 		if err != nil {
 			return err
 		}

@@ -116,6 +116,23 @@ func (l lostTransfer) isSame(o lostTransfer) bool {
 	return l.id == o.id && l.g.Name() == o.g.Name() && l.transfer.GatewayID == o.transfer.GatewayID
 }
 
+// isOf reports whether it is the transfer of a payout, which may have another one.
+func (l lostTransfer) isOf(p Payout) bool {
+	return p.Gateway == l.g.Name() && p.GatewayID == l.transfer.GatewayID
+}
+
+// unmatchedID is [UnmatchedTransfer.ID].
+func (l lostTransfer) unmatchedID() string {
+	return UnmatchedTransfer{Gateway: l.g.Name(), Transfer: l.transfer}.ID()
+}
+
+// hasTransfer reports whether a lost transfer, by [UnmatchedTransfer.ID], stops a seller's payouts.
+func (l *lostTransfers) hasTransfer(seller, id string) bool {
+	l.Lock()
+	defer l.Unlock()
+	return slices.ContainsFunc(l.of[seller], func(lost lostTransfer) bool { return lost.unmatchedID() == id })
+}
+
 // hasLost reports whether a lost transfer stops a seller's payouts, or what a gateway has told and is not written yet.
 func (s *Service) hasLost(seller string) bool {
 	s.lost.Lock()
@@ -170,20 +187,20 @@ func (s *Service) retryLost(ctx context.Context) {
 
 // takeInLost reports whether the ledger has a lost transfer now.
 func (s *Service) takeInLost(ctx context.Context, lost lostTransfer) (bool, error) {
-	if err := s.reconcileUnknown(ctx, lost.g, lost.id, map[ID]Payout{}, lost.transfer); err != nil {
+	if err := s.reconcilePage(ctx, lost.g, []gateway.Transfer{lost.transfer}); err != nil {
 		return false, err
 	}
 	entries, err := s.o.Store.EntriesAbout(ctx, lost.transfer.Order.Seller, string(lost.id))
 	if isTampered(err) {
 		return false, nil
 	}
-	return len(entries) > 0, err
+	known, _ := foldAndFind(lost.id, entries, "")
+	return lost.isOf(known), err
 }
 
 // isResolved reports whether an admin has resolved an unmatched transfer. That is asked of the journal: the row may have been changed by hand.
 func (s *Service) isResolved(ctx context.Context, lost lostTransfer) (bool, error) {
-	unmatched := UnmatchedTransfer{Gateway: lost.g.Name(), Transfer: lost.transfer}
-	entries, err := s.o.Store.EntriesAbout(ctx, decision.Platform, unmatched.ID())
+	entries, err := s.o.Store.EntriesAbout(ctx, decision.Platform, lost.unmatchedID())
 	if isTampered(err) {
 		return false, nil
 	}

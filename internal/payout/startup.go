@@ -1,6 +1,7 @@
 package payout
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -159,7 +160,7 @@ func (s *Service) reconcileTransfer(ctx context.Context, g gateway.Gateway, id I
 	case !isKnown:
 		return s.reconcileUnknown(ctx, g, id, known, t)
 	case p.Gateway != g.Name():
-		return s.recordUnmatched(ctx, g.Name(), t, "the payout is at another gateway")
+		return s.keepAnother(ctx, g, p, t, "the payout is at another gateway")
 	case p.State == Waiting:
 		moved, err := s.recordTransfer(ctx, p, t.Report)
 		if isTampered(err) { // its next step freezes it
@@ -178,11 +179,18 @@ func (s *Service) reconcileTransfer(ctx context.Context, g gateway.Gateway, id I
 		known[id] = now
 		return s.reconcileTransfer(ctx, g, id, known, t)
 	case p.GatewayID != "" && p.GatewayID != t.GatewayID:
-		return s.recordUnmatched(ctx, g.Name(), t, "the payout has another transfer at the gateway")
+		return s.keepAnother(ctx, g, p, t, "the payout has another transfer at the gateway")
 	default:
 		_, err := s.rescheduleIfChanged(ctx, p, t.Report)
 		return err
 	}
+}
+
+// keepAnother keeps a transfer under the reference of a payout that has another one: its money has left as well, and the balance knows
+// one of them.
+func (s *Service) keepAnother(ctx context.Context, g gateway.Gateway, p Payout, t gateway.Transfer, why string) error {
+	t.Order.Seller = cmp.Or(t.Order.Seller, p.Seller) // not every gateway tells it
+	return s.keepLost(ctx, g, p.ID, t, why)
 }
 
 // reconcileUnknown imports a transfer whose payout was not known when its page was read. The payout is known from then on: what else the

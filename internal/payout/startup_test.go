@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"bursar/internal/bank"
+	"bursar/internal/decision"
 	"bursar/internal/fault"
 	"bursar/internal/gateway"
 	"bursar/internal/ledger"
@@ -777,6 +778,59 @@ func TestStartup_Unmatched_StopsTheSellerItNames(t *testing.T) {
 	s.wantState(payout.Submitted)
 	if s.gateway.sent != sent+2 {
 		t.Errorf("%d orders were sent, want two more than %d", s.gateway.sent, sent)
+	}
+}
+
+// A gateway lists another transfer under the reference of a payout that has its own. The money of both has left, so the seller gets no other
+// payout until an admin has looked, who is not the seller.
+func TestStartup_AnotherTransferOfAPayout_StopsItsSeller(t *testing.T) {
+	for name, prepare := range map[string]func(s *story){
+		"the same gateway": func(s *story) {
+			s.later(windowOver)
+			s.gateway.twofold = true
+		},
+		"another gateway, which tells no seller": func(s *story) {
+			other := s.another()
+			s.route("another", s.gateway, other)
+			other.transfers[string(s.id)] = &transfer{id: "x_1", amount: 100, progress: gateway.Paid, made: s.now}
+		},
+		"two of a payout that was lost": func(s *story) {
+			saved := s.save()
+			lost := s.request("usr_a", 60_000)
+			s.later(windowOver)
+			if state := s.stateOf(lost.ID); state != payout.Submitted {
+				s.Fatalf("the payout is %s", state)
+			}
+			s.gateway.twofold = true
+			s.putBack(s.T, saved)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStory(t)
+			prepare(s)
+			s.payouts = s.newPayoutsOn(t, s.db.Payouts())
+			s.reconcileStartup()
+			s.gateway.twofold = false // the next one has its own
+			for range 3 {
+				s.wantOnHold("usr_a")
+				s.later(2 * time.Minute) // what was not taken in is tried again
+			}
+			list, err := s.payouts.UnmatchedTransfers(t.Context())
+			if err != nil || len(list) == 0 {
+				t.Fatalf("%d unmatched transfers: %v", len(list), err)
+			}
+			for _, u := range list {
+				own := decision.By{Admin: "usr_a", Note: "It is fine."}
+				if err := s.payouts.ResolveUnmatchedTransfer(t.Context(), own, u.ID()); !errors.Is(err, decision.ErrOwn) {
+					t.Errorf("the seller, who is an admin, resolved it: %v", err)
+				}
+				if err := s.payouts.ResolveUnmatchedTransfer(t.Context(), ada, u.ID()); err != nil {
+					t.Error(err)
+				}
+			}
+			s.later(2 * time.Minute)
+			s.request("usr_a", 60_000)
+		})
 	}
 }
 

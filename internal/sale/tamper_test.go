@@ -244,6 +244,16 @@ func TestTamperedSale_MarkedReleased(t *testing.T) {
 	s.wantBalances(905_300, 0)
 }
 
+// TestTamperedSale_ReleasedAndDue is released no more than once, and holds up nobody.
+func TestTamperedSale_ReleasedAndDue(t *testing.T) {
+	s := openTamperedShop(t, `UPDATE sales SET released_at = available_at WHERE id = 'order-1'`)
+	s.release()
+	if n, err := s.sales.ReleaseDue(t.Context()); n != 0 || err != nil {
+		t.Errorf("%d more sales are due: %v", n, err)
+	}
+	s.wantViolated("sales-match-journal", "nothing-is-stuck")
+}
+
 // TestTamperedSale_DueEarlier is not released before its time, and the audit finds it until its time has come.
 func TestTamperedSale_DueEarlier(t *testing.T) {
 	s := openTamperedShop(t, `UPDATE sales SET due_at = 1 WHERE id = 'far'`)

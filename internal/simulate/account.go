@@ -20,6 +20,7 @@ type member struct {
 	id              string
 	email, password string
 	refreshToken    string
+	apps            []app
 }
 
 // reply is what the API answers, a success or a failure.
@@ -63,7 +64,7 @@ func (f front) tell(method, path string, fields ...string) (got reply) {
 
 // holds wants the answer to a call to have a status.
 func (a *member) holds(what string, got reply, want int) {
-	a.m.assert(accountsKept, got.status == want, a.id, "%s of %s is answered with %d %s; it is to be %d", what, a.email, got.status, got.Code, want)
+	a.m.assert(accountsKept, got.status == want, a.id, "%s of %s is answered with %d %s %v; it is to be %d", what, a.email, got.status, got.Code, got.Details, want)
 }
 
 // checkAccount has a person register by API, confirm the address, sign in on several devices, end sessions, change the password, guess at it, add a second

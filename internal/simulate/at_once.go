@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"bursar/internal/auth"
+	"bursar/internal/ledger"
+	"bursar/internal/payout"
 	"bursar/internal/sale"
 )
 
@@ -70,4 +72,29 @@ func (f front) checkKeyAsksForSuspended(on *instance, s *seller) {
 	m.pass(m.now + time.Minute)
 	m.assert(takeoversEndAccess, m.violation != nil || a.made == "", s.id, "%s is suspended, and the marketplace's key made payout %s", s.id, a.made)
 	become(false)
+	m.pass(m.now + time.Hour)
+	become(true)
+	since := m.model.journal(s.id).newest[aboutType{s.id, ledger.AdminDecided}]
+	m.pass(m.now + time.Hour)
+	become(true) // said again, which begins nothing
+	if m.violation == nil {
+		f.checkSuspendedSince(s, since)
+	}
+	become(false)
+}
+
+// checkSuspendedSince wants what blocks a suspended seller's payouts to say since when.
+func (f front) checkSuspendedSince(s *seller, since time.Time) {
+	var got struct {
+		Blockers []struct{ Code, Since string }
+	}
+	f.read("/api/marketplace/sellers/"+s.id+"/explain", &got)
+	told := ""
+	for _, b := range got.Blockers {
+		if b.Code == payout.BlockedSuspended {
+			told = b.Since
+		}
+	}
+	want := since.UTC().Format("2006-01-02T15:04:05.000Z")
+	f.m.assert(readsAgree, told == want, s.id, "%s is suspended since %s, and is said to be since %q", s.id, want, told)
 }

@@ -194,6 +194,7 @@ func (m *market) checkGuarded() {
 		{"POST /api/payouts/" + payoutID + "/cancel", ``},
 		{"POST /api/admin/payouts/" + payoutID + "/match", `{"note":"seen","gatewayId":"pout_1"}`},
 		{"POST /api/admin/payouts/" + payoutID + "/refund", `{"note":"seen","noTransferAtGateway":true}`},
+		{"POST /api/admin/unmatched-transfers/sandbox:pout_1/resolve", `{"note":"seen"}`},
 		{"POST /api/admin/bank-accounts/" + account + "/verification", `{"verified":true,"seen":"verified"}`},
 		{"POST /api/admin/bank-accounts/" + account + "/verification", `{"verified":false,"reason":"Not theirs."}`},
 		{"POST /api/admin/users/" + s.id + "/access", `{"role":"seller","suspended":true,"note":"seen"}`},
@@ -219,7 +220,7 @@ func (m *market) checkGuarded() {
 		m.pass(m.now + time.Second)
 	}
 	for _, action := range []string{
-		"cancel_payout", "match_transfer", "refund_payout", "accept_bank_account", "reject_bank_account", "change_access", "lift_hold", "freeze_payouts", "unfreeze_payouts",
+		"cancel_payout", "match_transfer", "refund_payout", "resolve_unmatched_transfer", "accept_bank_account", "reject_bank_account", "change_access", "lift_hold", "freeze_payouts", "unfreeze_payouts",
 		"pause_payouts", "resume_payouts", "adjust_balance", "create_key", "rotate_key", "revoke_key", "add_webhook", "change_webhook", "rotate_webhook", "remove_webhook",
 	} {
 		got := admins.tell("POST", "/api/auth/step-up", "action", "admin."+action, "subject", s.id)

@@ -37,6 +37,10 @@ type journal struct {
 	ledger.Head
 	// hashes are of the chain after each entry.
 	hashes []ledger.Hash
+	// newest are when the newest entry of each type about each subject was made, and fellBelow when the available balance last fell
+	// below zero and below the least payout.
+	newest    map[aboutType]time.Time
+	fellBelow [2]time.Time
 	// events are those that the entries are, in order.
 	events []event.Queued
 }
@@ -57,11 +61,27 @@ type holder struct {
 	registered []time.Duration
 }
 
+// aboutType is what an entry is about, and of which type it is.
+type aboutType struct {
+	subject string
+	is      ledger.Type
+}
+
+// remember notes when an entry was made that follows on a balance.
+func (j *journal) remember(e ledger.Entry, before money.Amount) {
+	j.newest[aboutType{e.Subject, e.Type}] = e.At
+	for i, least := range []money.Amount{0, minimum} {
+		if before >= least && j.Available < least {
+			j.fellBelow[i] = e.At
+		}
+	}
+}
+
 // journal finds an owner's, which is empty before the first entry.
 func (o *model) journal(owner string) *journal {
 	j := o.journals[owner]
 	if j == nil {
-		j = &journal{Head: ledger.NewHead(owner)}
+		j = &journal{Head: ledger.NewHead(owner), newest: map[aboutType]time.Time{}}
 		o.journals[owner] = j
 	}
 	return j
@@ -155,6 +175,7 @@ func (o *model) copy() *model {
 	for _, j := range c.journals {
 		j.hashes = slices.Clone(j.hashes)
 		j.events = slices.Clone(j.events)
+		j.newest = maps.Clone(j.newest)
 	}
 	copyInto(c.sellers, o.sellers)
 	for _, h := range c.sellers {

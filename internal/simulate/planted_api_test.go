@@ -159,4 +159,43 @@ var apiBugs = []planted{
 	{"a leaked key makes links after its rotation", []edit{
 		{inAuth, "if err == nil && !isAccepted {", "if err == nil && !isAccepted && stored.ID != key.ID {"},
 	}},
+	{"a session that was ended leaves its link to another address", []edit{
+		{inAuth, "if err := tx.DeleteMailTokens(ctx, p.UserID, confirmEmail); err != nil {", "if err := error(nil); err != nil {"},
+	}},
+	{"the first factor leaves a link to another address", []edit{
+		{inAuth, "if err := tx.DeleteMailTokens(ctx, user.ID, confirmEmail); err != nil { // from now on", "if err := error(nil); err != nil { // from now on"},
+	}},
+	{"recovery codes stay when the last factor goes", []edit{
+		{inAuth, "if f.ID == factor || len(left) == 0 &&", "if f.ID == factor || len(left) < 0 &&"},
+	}},
+	{"recovery codes go with the first of two factors", []edit{
+		{inAuth, "if f.ID == factor || len(left) == 0 &&", "if f.ID == factor || len(left) >= 0 &&"},
+	}},
+	{"who undoes a change of address leaves a link about a factor", []edit{
+		{inAuth, "if err := tx.DeleteMailTokensSince(ctx, u.ID, UndoFactor, since); err != nil {", "if err := error(nil); err != nil {"},
+	}},
+	{"a deleted account keeps its way in through a provider", []edit{
+		{inAuth, "func() error { return tx.RemoveIdentities(ctx, user.ID) },", "func() error { return nil },"},
+	}},
+	{"a deleted account keeps its website", []edit{
+		{inAuth, "ProfileChange{Name: &name, Avatar: &none, Bio: &none, Website: &none}", "ProfileChange{Name: &name, Avatar: &none, Bio: &none}"},
+	}},
+	{"a seller whose payouts are stopped and on hold is told of the hold alone", []edit{
+		{inPayout, "err = list[0].Refusal", "err = list[len(list)-1].Refusal"},
+	}},
+	{"nobody is told since when less than a payout is available", []edit{
+		{inPayout, "return v.BelowSince(ctx, seller, s.o.Minimum)", "return time.Time{}, nil"},
+	}},
+	{"a hold is said to begin with a stop", []edit{
+		{inPayout, "return v.NewestOfType(ctx, seller, seller, ledger.PayoutsOnHold)", "return v.NewestOfType(ctx, seller, seller, ledger.PayoutsFrozen)"},
+	}},
+	{"a user is suspended since the last word on it", []edit{
+		{inAuth, "\t\tsince = e.At\n", "\t\treturn e.At, nil\n"},
+	}},
+	{"a user is suspended since the first time ever", []edit{
+		{inAuth, "if !decidesSuspended(said.Note) {\n\t\t\tbreak", "if !decidesSuspended(said.Note) {\n\t\t\tcontinue"},
+	}},
+	{"the figures of seven days are of eight", []edit{
+		{inPayout, "{FiguresDays - 7, FiguresDays}", "{FiguresDays - 8, FiguresDays}"},
+	}},
 }

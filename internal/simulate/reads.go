@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"bursar/internal/bank"
+	"bursar/internal/decision"
+	"bursar/internal/ledger"
 	"bursar/internal/money"
 	"bursar/internal/payout"
 	"bursar/internal/sale"
@@ -80,13 +82,43 @@ func (m *market) readBlockers(on *instance, s *seller) {
 		}
 		m.assert(readsAgree, want[b.Code] && b.Message != "", s.id, "payouts of %s are blocked by %q (%s), and should be by %v", s.id, b.Code, b.Message, want)
 		delete(want, b.Code)
+		since := m.blockedSince(s, b.Code)
+		m.assert(readsAgree, b.Since.Equal(since), s.id, "payouts of %s are said to be blocked by %s since %s, and they are since %s", s.id, b.Code, b.Since, since)
 	}
+	isStop := func(b payout.Blocker) bool { return b.Code == payout.BlockedFrozen || b.Code == payout.BlockedPaused }
+	onHold := slices.IndexFunc(e.Blockers, func(b payout.Blocker) bool { return b.Code == payout.BlockedOnHold })
+	m.assert(readsAgree, onHold < 0 || !slices.ContainsFunc(e.Blockers[onHold:], isStop), s.id, "payouts of %s are stopped, and a hold that ends by itself is named before that: %+v", s.id, e.Blockers)
 	m.assert(readsAgree, len(want) == 0 && e.Balance == row, s.id, "payouts of %s are blocked by %v, which the answer lacks; it says that the balance is %+v, and it is %+v", s.id, want, e.Balance, row)
 	underWayNow := 0
 	for _, w := range m.model.payouts {
 		underWayNow += btoi(w.seller == s.id && kindOf(w.state) == underWay)
 	}
 	m.assert(readsAgree, len(e.InTransit) == min(underWayNow, 1000), s.id, "%d payouts of %s are said to be under way, and there are %d", len(e.InTransit), s.id, underWayNow)
+}
+
+// blockedSince is when what blocks a seller's payouts began.
+func (m *market) blockedSince(s *seller, code string) time.Time {
+	own, account := m.model.journal(s.id), string(m.model.sellers[s.id].current)
+	switch code {
+	case payout.BlockedFrozen:
+		return own.newest[aboutType{s.id, ledger.PayoutsFrozen}]
+	case payout.BlockedPaused:
+		return m.model.journal(decision.Platform).newest[aboutType{decision.Platform, ledger.PayoutsFrozen}]
+	case payout.BlockedOnHold:
+		return own.newest[aboutType{s.id, ledger.PayoutsOnHold}]
+	case payout.BlockedUnverified:
+		return own.newest[aboutType{account, ledger.BankAccountAdded}]
+	case payout.BlockedInReview:
+		return own.newest[aboutType{account, ledger.BankAccountReview}]
+	case payout.BlockedRejected:
+		return own.newest[aboutType{account, ledger.BankAccountRejected}]
+	case payout.BlockedBelowZero:
+		return own.fellBelow[0]
+	case payout.BlockedBelowLeast:
+		return own.fellBelow[1]
+	default:
+		return time.Time{}
+	}
 }
 
 // readSales compares a seller's sales, months and coming releases.

@@ -314,6 +314,7 @@ func (m *market) ask(on *instance, a *ask, r payout.Request) error {
 		m.assert(oneAnswerPerKey, a.made == "" && a.refused == "", a.seller, "a request that made %q and was refused with %q is refused with %q now", a.made, a.refused, f.Message)
 	case errors.Is(err, payout.ErrOnHold):
 		until := m.model.sellers[a.seller].holdUntil
+		m.assert(refusalsAreTrue, !m.wereStoppedBefore(a.seller), a.seller, "payouts of %s are stopped, and the answer names the hold alone: %s", a.seller, f.Message)
 		m.assert(refusalsAreTrue, until > on.now().Add(-time.Minute).UnixMicro(), a.seller, "%s got the answer %s, and payouts are on hold until %s", a.seller, f.Message, time.UnixMicro(until).UTC())
 		m.assert(oneAnswerPerKey, a.made == "" && a.refused == "", a.seller, "a request that made %q and was refused with %q is refused with %q now", a.made, a.refused, f.Message)
 		m.tally.onHold++

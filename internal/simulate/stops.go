@@ -39,6 +39,12 @@ func (m *market) wereStopped(seller string) bool {
 	return lately(&m.model.paused) || lately(m.model.stopsOf(seller))
 }
 
+// wereStoppedBefore reports whether they are, since before the last moments. A request that is refused now was made after that.
+func (m *market) wereStoppedBefore(seller string) bool {
+	long := func(s *stops) bool { return s.stopped && m.clock().Sub(s.since) > 5*time.Minute }
+	return long(&m.model.paused) || long(m.model.stopsOf(seller))
+}
+
 // wasStopped notes a decision to stop payouts or to resume them.
 func (m *market) wasStopped(d decision.Decision) {
 	switch d.Action {

@@ -175,6 +175,7 @@ func (m *market) follow(on *instance, owner string) {
 			}
 			j.hashes = append(j.hashes, e.Hash)
 			j.events = append(j.events, tells(e, before)...)
+			j.remember(e, before)
 			m.wasAppended(e)
 		}
 		n = len(list)

@@ -178,7 +178,7 @@ func (tx *Tx) insertUser(ctx context.Context, i auth.Imported, unique string) (b
 		return false, err
 	}
 	// Asked for after the insert, which waited for a change that gives the address up.
-	err = tx.isUnreserved(ctx, u.ID, u.Email)
+	err = tx.CheckReserved(ctx, u.ID, u.Email)
 	if errors.Is(err, auth.ErrEmailReserved) {
 		if _, failed := tx.exec(ctx, `DELETE FROM users WHERE id = $1`, u.ID); failed != nil {
 			err = failed

@@ -76,11 +76,11 @@ func (tx *Tx) mayHaveEmail(ctx context.Context, userID, email string) error {
 	if err != nil {
 		return err
 	}
-	return tx.isUnreserved(ctx, userID, email)
+	return tx.CheckReserved(ctx, userID, email)
 }
 
-// isUnreserved fails with [auth.ErrEmailReserved] while a mailed link can give another user an address back.
-func (tx *Tx) isUnreserved(ctx context.Context, userID, email string) error {
+// CheckReserved fails with [auth.ErrEmailReserved] while a mailed link can give an address back to a user other than userID.
+func (tx *Tx) CheckReserved(ctx context.Context, userID, email string) error {
 	var one int
 	reserved, err := tx.one(ctx, `SELECT 1 FROM mail_tokens WHERE reserves = $1 AND user_id <> $2 LIMIT 1`, []any{auth.EmailKey(email), userID}, &one)
 	if err == nil && reserved {

@@ -208,7 +208,7 @@ func (tx *Tx) AddEarnings(ctx context.Context, seller, month string, amount mone
 func (tx *Tx) DueSales(ctx context.Context, now time.Time, limit int) ([]string, error) {
 	var ids []string
 	err := tx.each(ctx, `WITH due AS MATERIALIZED (
-			SELECT id, seller_id FROM sales WHERE due_at <= $1
+			SELECT id, seller_id FROM sales WHERE due_at <= $1 AND released_at IS NULL
 			ORDER BY due_at LIMIT $2 + 0`+tx.dialect.skipLocked+`)
 		SELECT id FROM due ORDER BY seller_id, id`, []any{micros(now), limit}, collect(&ids, itself))
 	return ids, err

@@ -67,7 +67,11 @@ func (l *Loop) feed(ctx context.Context, steps chan<- leased) {
 	var failing outage
 	for ctx.Err() == nil {
 		began := l.Now()
-		due, err := l.Take(ctx, l.Workers)
+		var due []Step
+		err := safely(ctx, func(ctx context.Context) (err error) {
+			due, err = l.Take(ctx, l.Workers)
+			return err
+		})
 		if ctx.Err() == nil {
 			l.logOutage(ctx, &failing, err)
 			l.tally.polled(l.Now(), err)

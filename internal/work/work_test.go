@@ -123,6 +123,29 @@ func TestLoop_TakeFails_RetriesEachInterval(t *testing.T) {
 	})
 }
 
+// A panic while due rows are looked for ends no process, and is one more failure.
+func TestLoop_TakePanics_IsTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		takes, failed := 0, 0
+		l := loop(work.Batch(func(context.Context) (int, error) {
+			if takes++; takes == 1 {
+				panic("one bad row")
+			}
+			return 0, nil
+		}))
+		l.Done = func(_ string, _ time.Duration, err error) {
+			if err != nil && strings.Contains(err.Error(), "one bad row") {
+				failed++
+			}
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 2500*time.Millisecond)
+		defer cancel()
+		if err := l.Run(ctx); err != nil || failed != 1 || takes != 3 {
+			t.Errorf("%d failures of %d takes: %v", failed, takes, err)
+		}
+	})
+}
+
 func TestLoop_Outage_LogIsLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
