@@ -192,7 +192,7 @@ func (r *eventRenderer) body(ctx context.Context, e event.Event) (eventBodyJSON,
 
 func (r *eventRenderer) data(ctx context.Context, e event.Event) (any, error) {
 	if e.Type == event.SellerRegistered && e.Entry == 0 {
-		u, err := r.o.Auth.FindUser(ctx, e.Owner)
+		u, err := r.user(ctx, e.Owner)
 		return sellerEventJSON{u.ID, orNull(u.ExternalID), u.Name, u.Email, stamp(u.CreatedAt)}, err
 	}
 	about, err := r.about(ctx, e.Owner, e.Subject)
@@ -266,14 +266,19 @@ func (r *eventRenderer) externalID(ctx context.Context, seller string) (string, 
 	if read {
 		return known, nil
 	}
-	u, err := r.o.Auth.FindUser(ctx, seller)
-	if errors.Is(err, auth.ErrUserNotFound) { // users are never deleted
-		err = auth.ErrTampered.Because(err)
-	}
+	u, err := r.user(ctx, seller)
 	if err == nil {
 		r.externalIDs[seller] = u.ExternalID
 	}
 	return u.ExternalID, err
+}
+
+func (r *eventRenderer) user(ctx context.Context, id string) (auth.User, error) {
+	u, err := r.o.Auth.FindUser(ctx, id)
+	if errors.Is(err, auth.ErrUserNotFound) { // users are never deleted
+		err = auth.ErrTampered.Because(err)
+	}
+	return u, err
 }
 
 // unreadable says that entries can't be folded: the service writes none such.

@@ -174,6 +174,12 @@ func TestEvents_OfTamperedRecords(t *testing.T) {
 	if events[1].Data["amount"] != 3000.0 {
 		t.Errorf("the other seller's sale is told as %v", events[1].Data)
 	}
+	const nobody = "usr_000000000000000000000000"
+	h.place.ByHand(t, `UPDATE events SET owner = '`+nobody+`' WHERE owner = '`+asha.id+`' AND type = 'seller.registered'`)
+	registered := eventsIn(t, h.feed(t, "?type=seller.registered"))
+	if len(registered) != 2 || registered[0].Data["tampered"] != true || registered[0].Data["sellerId"] != nobody || registered[1].Data["name"] != "Bina" {
+		t.Errorf("the registrations are told as %v", registered)
+	}
 }
 
 // TestTamperedEntries_TakeNothingElseAway has entries that nobody can read. What the admin and the seller look at them with shows the rest.

@@ -123,7 +123,7 @@ func openExisting(ctx context.Context, cfg config.Config) (*store.DB, error) {
 }
 
 // nameIssuer takes the public address for the tokens' issuer, or, where none is set, the first
-// address that this ledger were served on: tokens outlive a change of port, and hold on every instance.
+// address that this database was served on: tokens outlive a change of port, and hold on every instance.
 func (b *Datastore) nameIssuer(ctx context.Context, cfg config.Config) (err error) {
 	b.issuer = cfg.BaseURL
 	if b.issuer == "" {

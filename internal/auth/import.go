@@ -334,7 +334,8 @@ func (b *importBatch) take(ctx context.Context, line checkedLine) (ImportResult,
 	if r, exists := b.compare(line.ImportLine); exists {
 		return r, nil
 	}
-	i, inserted, err := imported(line.ImportLine, b.now), false, error(nil)
+	i, inserted := imported(line.ImportLine, b.now), false
+	var err error
 	if b.dryRun {
 		err = b.tx.CheckReserved(ctx, "", line.Email)
 	} else {

@@ -67,6 +67,7 @@ type Store interface {
 
 // Tx is what auth asks of a store transaction. The closure that uses it may run more than once.
 type Tx interface {
+	ProofTx
 	mail.Tx
 	ledger.Appender
 	ledger.EntriesReader
@@ -88,8 +89,6 @@ type Tx interface {
 	// keeps it so until the transaction ends.
 	UserUnchanged(ctx context.Context, userID, passwordHash string) (bool, error)
 	InsertSession(ctx context.Context, s Session) error
-	// Factors is as the store's.
-	Factors(ctx context.Context, userID string) ([]Factor, error)
 	InsertFactor(ctx context.Context, f Factor) error
 	// SaveFactor replaces what changes of a factor, if it is still as it was, and reports whether it did.
 	SaveFactor(ctx context.Context, was, f Factor) (bool, error)
@@ -139,9 +138,6 @@ type Tx interface {
 	// SweepMailTokens deletes up to limit tokens that have expired by now, and returns how many.
 	SweepMailTokens(ctx context.Context, now time.Time, limit int) (int64, error)
 
-	// UseSignIn notes that a sign-in through a provider came back, and reports whether it is the first
-	// time. The note is kept until expiresAt.
-	UseSignIn(ctx context.Context, state string, expiresAt time.Time) (bool, error)
 	// UserByIdentity finds the user that an identity is linked to, if it is linked, and keeps both so
 	// until the transaction ends.
 	UserByIdentity(ctx context.Context, issuer, subject string) (User, bool, error)

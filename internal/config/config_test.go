@@ -245,11 +245,15 @@ func TestMovesRealMoney(t *testing.T) {
 		"the same by name":           {append(slices.Clone(razorpayx), at+"http://localhost:8081/v1"), false},
 		"the same on IPv6":           {append(slices.Clone(razorpayx), at+"http://[::1]:8081/v1"), false},
 		"a name that begins like it": {append(slices.Clone(razorpayx), at+"https://localhost.example/v1"), true},
-		"another machine of ours":    {append(slices.Clone(razorpayx), at+"http://10.0.0.7:8081/v1"), true},
+		"another machine of ours":    {append(slices.Replace(slices.Clone(razorpayx), 1, 2, "BURSAR_RAZORPAYX_KEY_ID=rzp_test_1"), at+"http://10.0.0.7:8081/v1"), true},
 	} {
 		if c := mustLoad(t, tt.environ); c.MovesRealMoney() != tt.want {
 			t.Errorf("%s: %t, want %t", name, !tt.want, tt.want)
 		}
+	}
+	const problem = "BURSAR_RAZORPAYX_BASE_URL=http://10.0.0.7:8081/v1 is not encrypted"
+	if _, _, err := load(t, append(slices.Clone(razorpayx), at+"http://10.0.0.7:8081/v1")); err == nil || !strings.Contains(err.Error(), problem) {
+		t.Errorf("a live key may be sent to an address that is not encrypted: %v", err)
 	}
 	sandbox := config.RazorpayX{BaseURL: "http://127.0.0.1:8081/v1"}
 	c := config.Config{Gateway: "cashfree", RazorpayX: sandbox}

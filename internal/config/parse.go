@@ -15,7 +15,11 @@ import (
 
 	"bursar/internal/money"
 	"bursar/internal/payout"
+	"bursar/internal/web"
 )
+
+// razorpayXTestKey begins the keys of RazorpayX's test mode, and those of a sandbox.
+const razorpayXTestKey = "rzp_test_"
 
 // Parse makes a configuration of the settings, or fails with [Problems] that list all that is wrong
 // with them. Problems of the sources are taken along.
@@ -234,6 +238,9 @@ func (p *parser) razorpayX(s Settings) RazorpayX {
 		KeySecret:     p.required("RAZORPAYX_KEY_SECRET", s.RazorpayXKeySecret, "that key's secret"),
 		AccountNumber: p.required("RAZORPAYX_ACCOUNT_NUMBER", s.RazorpayXAccountNumber, "the RazorpayX account to pay from"),
 		BaseURL:       p.address("RAZORPAYX_BASE_URL", s.RazorpayXBaseURL),
+	}
+	if u, err := url.Parse(x.BaseURL); err == nil && u.Scheme == "http" && !web.IsLoopback(u.Host) && !strings.HasPrefix(x.KeyID, razorpayXTestKey) {
+		p.problem("RAZORPAYX_BASE_URL", x.BaseURL, "is not encrypted, and the key of a gateway that moves real money is sent there; write an https address")
 	}
 	secrets := p.required("RAZORPAYX_WEBHOOK_SECRETS", s.RazorpayXWebhookSecrets, "the secret given to the webhook in the RazorpayX dashboard")
 	x.WebhookSecrets = fields(secrets)

@@ -21,7 +21,7 @@ type action struct {
 	decides              decision.Action
 	// noteOptional says that it may be done without saying why.
 	noteOptional bool
-	// told are refusals that answer what was asked.
+	// notices answer refusals that say that there is nothing left to decide.
 	notices map[*fault.Error]notice
 	// fields are what is asked beside the note, and hidden what the form carries along.
 	fields func(payout.Payout) []field

@@ -135,7 +135,7 @@ var rotateKey = keyAction{
 	},
 	do: func(ctx context.Context, d *dashboard, v *pageRequest, id, actor string) (string, error) {
 		hours, err := strconv.Atoi(strings.TrimSpace(v.form.Get("graceSeconds")))
-		if err != nil || hours < 0 || time.Duration(hours)*time.Hour > auth.MaxRotationGrace {
+		if err != nil || hours < 0 || hours > int(auth.MaxRotationGrace/time.Hour) {
 			return "", fault.Field("graceSeconds", "must be a whole number from 0 to 720")
 		}
 		if err := d.proveDecision(ctx, v, decision.RotateServiceKey, id); err != nil {

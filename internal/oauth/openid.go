@@ -67,7 +67,7 @@ func (d *openID) meet(ctx context.Context) (provider, error) {
 		age = discoveryPause
 	}
 	if d.asked.IsZero() || d.o.Now().Sub(d.asked) >= age {
-		found, err := d.discover(ctx)
+		found, err := d.discoverInTime(ctx)
 		if ctx.Err() != nil && errors.Is(err, context.Canceled) { // the browser went away, and the provider is not to blame
 			return nil, outage{err}
 		}
@@ -80,6 +80,16 @@ func (d *openID) meet(ctx context.Context) (provider, error) {
 		return nil, outage{d.failure}
 	}
 	return d.known, nil
+}
+
+// discoverInTime leaves time for what follows, if the last description can be used.
+func (d *openID) discoverInTime(ctx context.Context) (*described, error) {
+	if d.known != nil {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, d.o.Timeout/4)
+		defer cancel()
+	}
+	return d.discover(ctx)
 }
 
 // described is a provider as it describes itself.

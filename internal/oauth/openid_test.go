@@ -401,6 +401,26 @@ func TestClientSecret_SentAsProviderDeclares(t *testing.T) {
 	}
 }
 
+// A provider answers everything but the question for its description, which is old. Who is on the way back signs in all the same.
+func TestDiscovery_Hangs_LastOneIsUsed(t *testing.T) {
+	p := newProvider(t)
+	client := p.client(func(o *oauth.Options) { o.Timeout = 4 * time.Second })
+	if _, err := p.signIn(client); err != nil {
+		t.Fatal(err)
+	}
+	r, query, err := p.begin(client)
+	if err != nil {
+		t.Fatal(err)
+	}
+	over := make(chan struct{})
+	defer close(over)
+	p.answers["/.well-known/openid-configuration"] = func(http.ResponseWriter, *http.Request) { <-over }
+	p.clock.advance(2 * time.Hour)
+	if _, err = client.Finish(t.Context(), r, url.Values{"code": {goodCode}, "state": {query.Get("state")}, "iss": {p.URL}}); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestDiscovery_ProviderDown_RetriedLater(t *testing.T) {
 	p := newProvider(t)
 	const discovery = "/.well-known/openid-configuration"

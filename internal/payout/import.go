@@ -121,17 +121,3 @@ func (s *Service) remake(ctx context.Context, g gateway.Gateway, id ID, t gatewa
 	_, p.ArriveAt = s.o.Arrival.Estimate(g.Capabilities().Rails, t.Amount, p.RequestedAt.Add(s.o.CancelWindow)) // as [Service.draft] does
 	return p, "", err
 }
-
-// recordUnmatched stores a transfer that matches no payout, once.
-func (s *Service) recordUnmatched(ctx context.Context, at gateway.Name, t gateway.Transfer, why string) error {
-	isNew := false
-	err := s.o.Store.InTx(ctx, func(tx Tx) (err error) {
-		isNew, err = tx.RecordUnmatchedTransfer(ctx, UnmatchedTransfer{Gateway: at, Transfer: t, FoundAt: s.o.Now(), Why: why})
-		return err
-	})
-	if err == nil && isNew {
-		s.o.Logger.ErrorContext(ctx, "unmatched transfer found",
-			slog.String("payout_id", t.Reference), slog.String("gateway", string(at)), slog.String("gateway_id", t.GatewayID), slog.String("why", why))
-	}
-	return err
-}

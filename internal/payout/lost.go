@@ -56,6 +56,20 @@ func (s *Service) keepLost(ctx context.Context, g gateway.Gateway, id ID, t gate
 	return s.recordUnmatched(ctx, g.Name(), t, why)
 }
 
+// recordUnmatched stores a transfer that matches no payout, once.
+func (s *Service) recordUnmatched(ctx context.Context, at gateway.Name, t gateway.Transfer, why string) error {
+	isNew := false
+	err := s.o.Store.InTx(ctx, func(tx Tx) (err error) {
+		isNew, err = tx.RecordUnmatchedTransfer(ctx, UnmatchedTransfer{Gateway: at, Transfer: t, FoundAt: s.o.Now(), Why: why})
+		return err
+	})
+	if err == nil && isNew {
+		s.o.Logger.ErrorContext(ctx, "unmatched transfer found",
+			slog.String("payout_id", t.Reference), slog.String("gateway", string(at)), slog.String("gateway_id", t.GatewayID), slog.String("why", why))
+	}
+	return err
+}
+
 func (l *lostTransfers) add(lost lostTransfer) error {
 	l.Lock()
 	defer l.Unlock()

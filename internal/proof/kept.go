@@ -42,7 +42,11 @@ func ReadKept(r io.Reader) ([]Kept, error) {
 }
 
 func readCheckpoints(text string) (all []Kept, err error) {
-	for _, block := range strings.Split(strings.ReplaceAll(text, "\r\n", "\n"), checkpointFormat+"\n")[1:] {
+	blocks := strings.Split(strings.ReplaceAll(text, "\r\n", "\n"), checkpointFormat+"\n")
+	if blocks[0] != "" {
+		return nil, fmt.Errorf("the first line of the file is not %q and nothing else, as it was printed", checkpointFormat)
+	}
+	for _, block := range blocks[1:] {
 		c, err := parseCheckpoint(block)
 		if err != nil {
 			return nil, fmt.Errorf("checkpoint %d of the file: %w", len(all)+1, err)

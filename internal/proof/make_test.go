@@ -270,6 +270,12 @@ func TestMismatches(t *testing.T) {
 		if _, err := proof.ReadKept(strings.NewReader(strings.Replace(text, "journals 2", "journals 3", 1) + "more\n")); err == nil {
 			t.Error("a checkpoint with more below it was read")
 		}
+		first, _, _ := strings.Cut(text, "\n")
+		for _, damaged := range []string{first, first + " \n", first + "2\nnumber 1\n", first + " \n" + text} {
+			if kept, err := proof.ReadKept(strings.NewReader(damaged)); err == nil {
+				t.Errorf("%d checkpoints were read of %q", len(kept), damaged)
+			}
+		}
 		o.trade("usr_a", "two")
 		return o, append(statement, checkpoints[0])
 	}

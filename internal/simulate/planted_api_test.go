@@ -180,14 +180,14 @@ var apiBugs = []planted{
 	{"a deleted account keeps its website", []edit{
 		{inAuth, "ProfileChange{Name: &name, Avatar: &none, Bio: &none, Website: &none}", "ProfileChange{Name: &name, Avatar: &none, Bio: &none}"},
 	}},
-	{"a seller whose payouts are stopped and on hold is told of the hold alone", []edit{
+	{"a seller whose payouts are stopped and on hold hears of the hold alone", []edit{
 		{inPayout, "err = list[0].Refusal", "err = list[len(list)-1].Refusal"},
 	}},
-	{"nobody is told since when less than a payout is available", []edit{
+	{"no answer says since when less than a payout is available", []edit{
 		{inPayout, "return v.BelowSince(ctx, seller, s.o.Minimum)", "return time.Time{}, nil"},
 	}},
 	{"a hold is said to begin with a stop", []edit{
-		{inPayout, "return v.NewestOfType(ctx, seller, seller, ledger.PayoutsOnHold)", "return v.NewestOfType(ctx, seller, seller, ledger.PayoutsFrozen)"},
+		{inPayout, "ledger.PayoutsOnHold)\n\tcase BlockedInReview", "ledger.PayoutsFrozen)\n\tcase BlockedInReview"},
 	}},
 	{"a user is suspended since the last word on it", []edit{
 		{inAuth, "\t\tsince = e.At\n", "\t\treturn e.At, nil\n"},

@@ -202,16 +202,7 @@ func (m *market) checkFigures(on *instance) {
 		m.assert(readsAgree, unsure[d.Day] || d.Day.Equal(first.AddDate(0, 0, i)) && d.Paid == want.paid && d.Failed == want.failed, "",
 			"the figures of %s are %+v and %+v, and should be %+v", d.Day, d.Paid, d.Failed, want)
 	}
-	for name, ago := range map[string][2]int{"today": {0, 0}, "yesterday": {1, 1}, "7days": {6, 0}, "30days": {29, 0}} {
-		got, want := f.Of(payout.Periods[name]), counts{}
-		for _, d := range f.Days {
-			if !d.Day.Before(today.AddDate(0, 0, -ago[0])) && !d.Day.After(today.AddDate(0, 0, -ago[1])) {
-				want.paid.Number, want.paid.Amount = want.paid.Number+d.Paid.Number, want.paid.Amount+d.Paid.Amount
-				want.failed.Number, want.failed.Amount = want.failed.Number+d.Failed.Number, want.failed.Amount+d.Failed.Amount
-			}
-		}
-		m.assert(readsAgree, got.Paid == want.paid && got.Failed == want.failed, "", "the figures of %s are %+v and %+v, and those of its days make %+v", name, got.Paid, got.Failed, want)
-	}
+	m.checkPeriods(f, today)
 	m.assert(readsAgree, f.Open.Number == open.Number && f.Open.Amount == open.Amount && f.Open.Oldest == open.Oldest && f.Open.Since.Equal(open.Since), "",
 		"the figures of what is under way are %+v, and should be %+v", f.Open, open)
 	if len(unsure) > 0 || !m.model.knowsBanks() {
@@ -225,6 +216,21 @@ func (m *market) checkFigures(on *instance) {
 	}
 	for _, r := range month.Reasons {
 		m.assert(readsAgree, r.Count == reasons[r.Code], "", "%+v failed because of %q, and should be %+v", r.Count, r.Code, reasons[r.Code])
+	}
+}
+
+// checkPeriods holds the figures of some days against those of each day.
+func (m *market) checkPeriods(f payout.Figures, today time.Time) {
+	for name, ago := range map[string][2]int{"today": {0, 0}, "yesterday": {1, 1}, "7days": {6, 0}, "30days": {29, 0}} {
+		var paid, failed payout.Count
+		for _, d := range f.Days {
+			if !d.Day.Before(today.AddDate(0, 0, -ago[0])) && !d.Day.After(today.AddDate(0, 0, -ago[1])) {
+				paid.Number, paid.Amount = paid.Number+d.Paid.Number, paid.Amount+d.Paid.Amount
+				failed.Number, failed.Amount = failed.Number+d.Failed.Number, failed.Amount+d.Failed.Amount
+			}
+		}
+		got := f.Of(payout.Periods[name])
+		m.assert(readsAgree, got.Paid == paid && got.Failed == failed, "", "the figures of %s are %+v and %+v, and those of its days make %+v and %+v", name, got.Paid, got.Failed, paid, failed)
 	}
 }
 
