@@ -656,21 +656,26 @@ func TestReconcile_WaitingPayoutHasLine_LineBeforeOrder(t *testing.T) {
 	}
 }
 
-func TestReconcile_OldPayout_NotJudged(t *testing.T) {
-	w := newFixture(t)
-	id := w.ask("0004", 100_000)
-	w.later(time.Second)
-	w.goTo(20, 12)
-	w.control(http.MethodPut, "/control/payouts/"+string(id), sandbox.HandMove{Status: "processed"})
-	w.later(time.Hour)
-	w.later(time.Hour)
-	if got := w.state(id); got != payout.Completed {
-		t.Fatalf("the payout is %s", got)
-	}
-	w.goTo(21, 4)
-	r := w.reconcile("20", "20")
-	if wantKinds(t, r); r.Unjudged != 1 || r.Sums.OtherPeriod != -100_000 {
-		t.Errorf("%d are not judged, sums %+v; want 1", r.Unjudged, r.Sums)
+// A payout that is paid days after its debit is judged by the day of the debit, which is read too, unless that is long ago.
+func TestReconcile_DebitDaysBefore(t *testing.T) {
+	for day, unjudged := range map[int]int{5: 0, 12: 0, 20: 1} {
+		t.Run(fmt.Sprint("paid on day ", day), func(t *testing.T) {
+			w := newFixture(t)
+			id := w.ask("0004", 100_000)
+			w.later(time.Second)
+			w.goTo(day, 12)
+			w.control(http.MethodPut, "/control/payouts/"+string(id), sandbox.HandMove{Status: "processed"})
+			w.later(time.Hour)
+			w.later(time.Hour)
+			if got := w.state(id); got != payout.Completed {
+				t.Fatalf("the payout is %s", got)
+			}
+			w.goTo(day+1, 4)
+			r := w.reconcile(fmt.Sprintf("%02d", day), fmt.Sprintf("%02d", day))
+			if wantKinds(t, r); r.Unjudged != unjudged || r.Sums.OtherPeriod != -100_000 {
+				t.Errorf("%d are not judged, sums %+v; want %d", r.Unjudged, r.Sums, unjudged)
+			}
+		})
 	}
 }
 
