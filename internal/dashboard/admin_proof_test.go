@@ -47,6 +47,9 @@ func TestAdminsEnterACode(t *testing.T) {
 	decide(adminHome+"/sellers/"+vikram.id+"/access", decision.ChangeAccess, vikram.id,
 		"seen", "seller active", "confirm", vikram.email, "role", "seller", "state", "suspended", "note", "Ticket 812")
 
+	o.unmatched("pout_lost", "its seller is not in the ledger")
+	decide(adminHome+"/unmatched-transfers/paper:pout_lost", decision.ResolveUnmatchedTransfer, "paper:pout_lost", "note", "Asha has it.")
+
 	refunded := o.unknown(640_00)
 	o.sendToReview(refunded)
 	o.clock.advance(time.Hour)
