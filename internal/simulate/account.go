@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/pquerna/otp/totp"
 
+	"bursar/internal/auth"
 	"bursar/internal/mail"
 )
 
@@ -200,6 +202,17 @@ func (a *member) guess() {
 	a.lives("is not guessed at")
 	a.m.pass(a.m.now + 91*time.Second)
 	a.m.assert(accountsKept, try(a.password) == http.StatusOK, a.id, "%s can't sign in a minute and a half after twenty guesses at the password", a.email)
+	a.m.pass(a.m.now + 24*time.Hour)
+	a.guessFromManyPlaces()
+}
+
+// guessFromManyPlaces has guesses come from more places than are looked at together.
+func (a *member) guessFromManyPlaces() {
+	for n := range 60 {
+		place := auth.Device{Address: fmt.Sprintf("198.%d.100.7", n)}
+		_, err := a.on.users.Login(a.m.ctx, auth.Credentials{Email: a.email, Password: fmt.Sprint("guess ", n), Device: place})
+		a.m.assert(accountsKept, err != nil && errors.Is(err, auth.ErrCredentials) == (n < 50), a.id, "guess %d at the password of %s, each from another place, is answered with %v", n+1, a.email, err)
+	}
 	a.m.pass(a.m.now + 24*time.Hour)
 }
 

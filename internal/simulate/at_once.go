@@ -1,12 +1,17 @@
 package simulate
 
 import (
+	"errors"
+	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"bursar/internal/auth"
 	"bursar/internal/ledger"
+	"bursar/internal/money"
 	"bursar/internal/payout"
+	"bursar/internal/proof"
 	"bursar/internal/sale"
 )
 
@@ -42,6 +47,38 @@ func (m *market) checkToldAtOnce() {
 	})
 	m.pass(m.now + 5*time.Hour)
 	m.follow(on, s.id)
+	m.checkRefundsTold(on, s)
+}
+
+// checkRefundsTold has the marketplace tell of a refund once as a part and once as the rest, each of which is refused under the other's id. What was
+// recorded just before a statement is on it.
+func (m *market) checkRefundsTold(on *instance, s *seller) {
+	const part = minimum / 4
+	n := sale.NewSale{ID: "told-otherwise", Seller: s.id, Amount: minimum, OccurredAt: m.clock()}
+	m.spawn(0, "marketplace", func() {
+		_ = m.call(on, func() error {
+			_, _, err := on.sales.Record(m.ctx, n)
+			m.assert(answersAreKnown, err == nil, s.id, "record a sale: %v", err)
+			for _, told := range []struct{ first, again money.Amount }{{part, 0}, {0, part}} {
+				r := sale.NewRefund{Sale: n.ID, ID: fmt.Sprint("told-", told.first), Amount: told.first}
+				_, _, isNew, err := on.sales.Refund(m.ctx, r)
+				m.assert(oncePerID, err == nil && isNew, s.id, "refund %+v is answered with %v (new: %t)", r, err, isNew)
+				_, _, isNew, err = on.sales.Refund(m.ctx, r)
+				m.assert(oncePerID, err == nil && !isNew, s.id, "refund %+v, told again, is answered with %v (new: %t)", r, err, isNew)
+				r.Amount = told.again
+				_, _, _, err = on.sales.Refund(m.ctx, r)
+				m.assert(oncePerID, errors.Is(err, sale.ErrRefundConflict), s.id, "a refund of %d (0 for all that is left), told again as %+v, is answered with %v", told.first, r, err)
+			}
+			return nil
+		})
+	})
+	m.pass(m.now + time.Second)
+	m.follow(on, s.id)
+	jwks, err := on.proofs.JWKS(m.ctx)
+	keys, err2 := proof.ParseKeys(jwks)
+	if m.assert(statementsProve, errors.Join(err, err2) == nil, "", "the public keys: %v, %v", err, err2) && m.violation == nil {
+		m.checkStatement(on, s, keys, proof.JSON)
+	}
 }
 
 // checkKeyAsksForSuspended has the marketplace's key ask for a payout of a seller who is suspended. None is made.
@@ -81,6 +118,19 @@ func (f front) checkKeyAsksForSuspended(on *instance, s *seller) {
 		f.checkSuspendedSince(s, since)
 	}
 	become(false)
+	m.pass(m.now + 24*time.Hour)
+	if m.violation == nil {
+		f.checkUsedOn(on)
+	}
+}
+
+// checkUsedOn wants the list of service keys to say on which day a key was used last.
+func (f front) checkUsedOn(on *instance) {
+	f.read("/api/marketplace/sellers", new(any))
+	keys, err := on.users.ServiceKeys(f.m.ctx)
+	i := slices.IndexFunc(keys, func(k auth.ServiceKey) bool { return k.ID == f.key.ID })
+	today := on.now().UTC().Format(time.DateOnly)
+	f.m.assert(readsAgree, err == nil && i >= 0 && keys[i].UsedOn == today, f.key.ID, "service key %s was used on %s, and the list of keys is %+v, %v", f.key.ID, today, keys, err)
 }
 
 // checkSuspendedSince wants what blocks a suspended seller's payouts to say since when.

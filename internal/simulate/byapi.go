@@ -119,6 +119,7 @@ func (f front) checkUser(s *seller) {
 		Balance                       struct{ Available, Pending, InTransit json.Number }
 		TotalEarnings, TotalWithdrawn json.Number
 		Frozen                        bool
+		HoldUntil                     *time.Time
 		BankAccount                   *struct{ Status, AccountNumber string }
 	}
 	f.read("/api/admin/users/"+s.id, &got)
@@ -127,6 +128,8 @@ func (f front) checkUser(s *seller) {
 	if a := m.model.accounts[m.model.sellers[s.id].current]; isRight && a != nil {
 		isRight = got.BankAccount != nil && got.BankAccount.Status == string(a.status) && a.last4 == got.BankAccount.AccountNumber[max(0, len(got.BankAccount.AccountNumber)-4):]
 	}
+	isOnHold := row.HoldUntil > m.clock().UnixMicro()
+	isRight = isRight && (got.HoldUntil != nil) == isOnHold && (!isOnHold || isStamp(*got.HoldUntil, time.UnixMicro(row.HoldUntil)))
 	m.assert(readsAgree, isRight, s.id, "an admin is shown %+v, and the ledger has %+v", got, row)
 }
 

@@ -60,12 +60,21 @@ func (a *member) endWhoChangesAddress() {
 
 // addApp adds an authenticator app, and returns the recovery codes that come with the first one.
 func (a *member) addApp() (added app, recovery []string) {
+	added = a.beginApp()
+	return added, a.confirmApp(added)
+}
+
+func (a *member) beginApp() app {
 	begun := a.tell("POST", "/api/auth/factors", "type", "totp")
 	a.holds("another factor", begun, http.StatusCreated)
-	added = app{begun.Data.ID, begun.Data.Secret}
+	return app{begun.Data.ID, begun.Data.Secret}
+}
+
+// confirmApp confirms an app, and returns the recovery codes that come with the first one.
+func (a *member) confirmApp(added app) []string {
 	confirmed := a.tell("POST", "/api/auth/factors/"+added.id+"/confirm", "code", a.code(added))
 	a.holds("the confirmation of a factor", confirmed, http.StatusOK)
-	return added, confirmed.Data.RecoveryCodes
+	return confirmed.Data.RecoveryCodes
 }
 
 // code is what an app shows now. It is one that was not used yet, once a minute has passed.
@@ -120,16 +129,19 @@ func (a *member) removeFactors() {
 	a.token = a.signIn().token
 }
 
-// undoAfterFactor has a thief change the address and add a factor, whose mail goes to the thief. Its owner undoes the change, with which the factor goes and
+// undoAfterFactor has a thief change the address and add a factor, begun before that, whose mail goes to the thief. Its owner undoes the change, with which the factor goes and
 // what was mailed about it.
 func (a *member) undoAfterFactor() {
 	former := a.email
+	begun := a.beginApp()
+	another := a.askForAddress("another.dev@example.com")
 	link := a.askForAddress("taken.dev@example.com")
+	a.holds("a link to the address that was asked for before", a.tell("POST", "/api/auth/email/confirm", "token", another), http.StatusBadRequest)
 	a.holds("another address", a.tell("POST", "/api/auth/email/confirm", "token", link), http.StatusOK)
 	changed, isTold := mailTo[mail.EmailChanged](a.m, "")
 	a.m.assert(sellersTold, isTold && changed.Token != "", a.id, "the address of %s was changed, and the mail about that is %+v", former, changed)
 	a.email = "taken.dev@example.com"
-	a.addApp()
+	a.confirmApp(begun)
 	about, isTold := mailTo[mail.FirstFactor](a.m, a.id)
 	a.m.assert(sellersTold, isTold && about.Token != "", a.id, "%s has added the first factor, and the mail about that is %+v", a.email, about)
 	err := a.on.users.UndoEmailChange(a.m.ctx, changed.Token, auth.Device{})

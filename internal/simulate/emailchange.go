@@ -7,6 +7,7 @@ import (
 
 	"bursar/internal/auth"
 	"bursar/internal/mail"
+	"bursar/internal/payout"
 )
 
 // checkEmailChange has a thief move a seller's account to another address, and its owner undo that by the mail to the former one. Payouts are on hold
@@ -62,6 +63,30 @@ func (m *market) checkEmailChange() {
 	_, err = m.login(on, s, s.password)
 	m.assert(takeoversEndAccess, err == nil, s.id, "%s has the former address again, and a sign-in with it was answered with %v", s.id, err)
 	m.follow(on, s.id)
+	m.undoing = false
+	m.checkLiftedWhileFrozen(s)
+}
+
+// checkLiftedWhileFrozen has an admin lift the hold of a seller whose payouts are frozen as well. They stay frozen.
+func (m *market) checkLiftedWhileFrozen(s *seller) {
+	for _, decide := range []func() error{
+		func() error { return m.decideStop(s.id, true) },
+		func() error {
+			return m.decide(s.id, false, func(on *instance) error { return on.payouts.LiftHold(m.ctx, m.by(), s.id, time.Time{}) })
+		},
+	} {
+		m.spawn(0, admin, func() {
+			err := decide()
+			m.assert(answersAreKnown, err == nil, s.id, "payouts of %s are frozen, and their hold is lifted: %v", s.id, err)
+		})
+		m.pass(m.now + time.Second)
+	}
+	on := m.anyInstance()
+	e, err := on.payouts.Explain(m.ctx, s.id)
+	isFrozen := slices.ContainsFunc(e.Blockers, func(b payout.Blocker) bool { return b.Code == payout.BlockedFrozen })
+	m.assert(holdsKept, m.violation != nil || err == nil && isFrozen && e.Frozen, s.id, "payouts of %s were frozen, their hold was lifted, and they are blocked by %+v: %v", s.id, e.Blockers, err)
+	m.spawn(0, admin, func() { m.resume(s.id) })
+	m.pass(m.now + time.Hour)
 }
 
 // movedTo is the address that a seller's account is moved to.

@@ -198,4 +198,28 @@ var apiBugs = []planted{
 	{"the figures of seven days are of eight", []edit{
 		{inPayout, "{FiguresDays - 7, FiguresDays}", "{FiguresDays - 8, FiguresDays}"},
 	}},
+	{"guesses at an account from many places are free", []edit{
+		{inAuth, "\tadd(l.others, \"account\", t.account)\n", ""},
+	}},
+	{"a service key is used on the first day alone", []edit{
+		{inAuth, "if k.UsedOn >= today {", "if k.UsedOn != \"\" {"},
+	}},
+	{"a refund of a part, sent again as all that is left, is a repeat", []edit{
+		{inSale, "if first.Fingerprint != fingerprint {\n\t\t\treturn Sale{}, Refund{}, false, ErrRefundConflict", "if first.Fingerprint != fingerprint && n.Amount != 0 {\n\t\t\treturn Sale{}, Refund{}, false, ErrRefundConflict"},
+	}},
+	{"who lifts a hold ends a freeze", []edit{
+		{inLedger, "case PayoutsHoldLifted:\n\t\tb.HoldUntil = 0", "case PayoutsHoldLifted:\n\t\tb.HoldUntil, b.Frozen = 0, false"},
+	}},
+	{"a statement ends with the last checkpoint that knows its seller", []edit{
+		{inProof, "journalState.Checkpointed.Number >= journalState.Now.Number", "journalState.Checkpointed.Number >= 1"},
+	}},
+	{"who asks for another address again leaves the first link", []edit{
+		{inStore, "if !t.Another() && !t.Undoes() {", "if !t.Another() && !t.Undoes() && t.Purpose != \"confirm_email\" {"},
+	}},
+	{"who undoes a change of address leaves a factor that was begun before", []edit{
+		{inAuth, "f.Confirmed() && f.ConfirmedAt.Before(since) }", "f.Confirmed() && f.CreatedAt.Before(since) }"},
+	}},
+	{"admins see a hold that is over", []edit{
+		{inAPI, "HoldUntil: stampOrNull(b.Hold(a.o.Now())),", "HoldUntil: stampOrNull(b.Hold(a.o.Now().AddDate(0, -1, 0))),"},
+	}},
 }
