@@ -178,7 +178,7 @@ func TestEvents_OfTamperedRecords(t *testing.T) {
 	h.place.ByHand(t, `UPDATE events SET owner = '`+nobody+`' WHERE owner = '`+asha.id+`' AND type = 'seller.registered'`)
 	registered := eventsIn(t, h.feed(t, "?type=seller.registered"))
 	if len(registered) != 2 || registered[0].Data["tampered"] != true || registered[0].Data["sellerId"] != nobody || registered[1].Data["name"] != "Bina" {
-		t.Errorf("the registrations are told as %v", registered)
+		t.Errorf("the feed has the registrations as %v", registered)
 	}
 }
 

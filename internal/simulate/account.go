@@ -9,8 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pquerna/otp/totp"
-
 	"bursar/internal/auth"
 	"bursar/internal/mail"
 )
@@ -22,7 +20,6 @@ type member struct {
 	id              string
 	email, password string
 	refreshToken    string
-	apps            []app
 }
 
 // reply is what the API answers, a success or a failure.
@@ -72,6 +69,13 @@ func (a *member) holds(what string, got reply, want int) {
 // checkAccount has a person register by API, confirm the address, sign in on several devices, end sessions, change the password, guess at it, add a second
 // factor, and delete the account.
 func (m *market) checkAccount() {
+	m.playAccount("nia.rao@example.com", func(a *member) []func() {
+		return []func(){a.endSessions, a.changePassword, a.refresh, a.guess, a.addFactor}
+	})
+}
+
+// playAccount has a person register by API, confirm the address, and go on with some parts.
+func (m *market) playAccount(email string, parts func(*member) []func()) {
 	on, s := m.anyInstance(), m.verified()
 	if on == nil || s == nil {
 		return
@@ -81,8 +85,8 @@ func (m *market) checkAccount() {
 		return
 	}
 	f.token = ""
-	a := &member{front: f, on: on, email: "nia.rao@example.com", password: "a-long-password-7"}
-	for _, part := range []func(){a.register, a.confirm, a.endSessions, a.changePassword, a.refresh, a.guess, a.addFactor} {
+	a := &member{front: f, on: on, email: email, password: "a-long-password-7"}
+	for _, part := range append([]func(){a.register, a.confirm}, parts(a)...) {
 		if m.violation == nil {
 			part()
 		}
@@ -219,17 +223,9 @@ func (a *member) guessFromManyPlaces() {
 // addFactor adds an authenticator app. From then on a password is not enough, each code is good once, and so is each recovery code.
 func (a *member) addFactor() {
 	a.token = a.signIn().token // it has to be fresh
-	added := a.tell("POST", "/api/auth/factors", "type", "totp")
-	a.holds("another factor", added, http.StatusCreated)
-	code := func() string {
-		code, err := totp.GenerateCode(added.Data.Secret, a.on.now())
-		a.m.assert(answersAreKnown, err == nil, a.id, "a code of an app: %v", err)
-		return code
-	}
-	used := code()
-	confirmed := a.tell("POST", "/api/auth/factors/"+added.Data.ID+"/confirm", "code", used)
-	a.holds("the confirmation of a factor", confirmed, http.StatusOK)
-	recovery := confirmed.Data.RecoveryCodes
+	added, recovery := a.addApp()
+	code := func() string { return a.code(added) }
+	used := code() // with which it was confirmed
 	if !a.m.assert(accountsKept, len(recovery) == 10, a.id, "%s has a second factor, and %d recovery codes", a.email, len(recovery)) {
 		return
 	}
@@ -260,7 +256,7 @@ func (a *member) addFactor() {
 	a.token, a.refreshToken = in.Data.Token, in.Data.RefreshToken
 	a.m.assert(accountsKept, a.tell("GET", "/api/auth/factors").Data.RecoveryCodesLeft == 9, a.id, "%s has used one of ten recovery codes, and sees something else", a.email)
 	a.m.pass(a.m.now + time.Minute)
-	a.holds("a factor that is removed without a proof", a.tell("DELETE", "/api/auth/factors/"+added.Data.ID), http.StatusUnauthorized)
+	a.holds("a factor that is removed without a proof", a.tell("DELETE", "/api/auth/factors/"+added.id), http.StatusUnauthorized)
 	a.holds("a password that is changed without a proof", a.tell("POST", "/api/auth/password/change", "currentPassword", a.password, "newPassword", "yet-another-one-9"), http.StatusUnauthorized)
 	a.leave(code)
 }

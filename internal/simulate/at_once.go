@@ -74,9 +74,7 @@ func (m *market) checkRefundsTold(on *instance, s *seller) {
 	})
 	m.pass(m.now + time.Second)
 	m.follow(on, s.id)
-	jwks, err := on.proofs.JWKS(m.ctx)
-	keys, err2 := proof.ParseKeys(jwks)
-	if m.assert(statementsProve, errors.Join(err, err2) == nil, "", "the public keys: %v, %v", err, err2) && m.violation == nil {
+	if keys := m.publicKeys(on); m.violation == nil {
 		m.checkStatement(on, s, keys, proof.JSON)
 	}
 }

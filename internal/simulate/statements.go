@@ -16,9 +16,7 @@ func (m *market) checkStatements(on *instance) {
 		m.broken(statementsProve, "", "make a checkpoint: "+err.Error())
 		return
 	}
-	jwks, jwksErr := on.proofs.JWKS(m.ctx)
-	keys, err := proof.ParseKeys(jwks)
-	m.assert(statementsProve, err == nil && jwksErr == nil, "", "the public keys: %v, %v", jwksErr, err)
+	keys := m.publicKeys(on)
 	today := midnight(on.now())
 	first, end, err := on.proofs.Period("", "")
 	m.assert(statementsProve, err == nil && stored(first).Equal(stored(today.AddDate(0, 0, 1-today.Day()))) && stored(end).Equal(stored(today.AddDate(0, 0, 1))), "",
@@ -29,6 +27,14 @@ func (m *market) checkStatements(on *instance) {
 			m.checkPeriod(on, s)
 		}
 	}
+}
+
+// publicKeys are those that statements are verified with.
+func (m *market) publicKeys(on *instance) proof.Keys {
+	jwks, err := on.proofs.JWKS(m.ctx)
+	keys, err2 := proof.ParseKeys(jwks)
+	m.assert(statementsProve, errors.Join(err, err2) == nil, "", "the public keys: %v, %v", err, err2)
+	return keys
 }
 
 // statementsChecked is how many sellers' statements are checked.
