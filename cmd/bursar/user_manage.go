@@ -285,7 +285,11 @@ func (userSetRoleCmd) Help() string {
 func (c userSetRoleCmd) Run(ctx context.Context, e *env) error {
 	return c.run(ctx, e, func(users *auth.Service, by decision.By, u auth.User) (auth.User, string, error) {
 		u, changed, err := users.SetRole(ctx, by, u.ID, auth.Role(c.Role))
-		return u, accessSaid(u, changed, "is now "+c.Role, "was "+c.Role+" already, and was left as they are"), err
+		said := accessSaid(u, changed, "is now "+c.Role, "was "+c.Role+" already, and was left as they are")
+		if changed && u.Role == auth.Admin && !u.Verified {
+			said += " Nobody has confirmed this e-mail address: make sure that it is theirs."
+		}
+		return u, said, err
 	})
 }
 

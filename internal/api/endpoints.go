@@ -252,10 +252,14 @@ type deliveriesJSON struct {
 }
 
 func (a *api) deliveries(ctx context.Context, _ caller, req deliveriesRequest) (reply[deliveriesJSON], error) {
+	limit := req.Limit
+	req.Limit++ // to know whether there is another page
 	all, err := a.o.Endpoints.Deliveries(ctx, req.Filter)
 	if err != nil {
 		return reply[deliveriesJSON]{}, err
 	}
+	hasMore := len(all) > limit
+	all = all[:min(len(all), limit)]
 	shown := deliveriesJSON{Deliveries: make([]deliveryJSON, len(all))}
 	for i, d := range all {
 		shown.Deliveries[i] = deliveryJSON{
@@ -263,7 +267,7 @@ func (a *api) deliveries(ctx context.Context, _ caller, req deliveriesRequest) (
 			stampOrNull(d.At), stampOrNull(d.DueAt), stamp(d.CreatedAt),
 		}
 	}
-	if len(all) == req.Limit {
+	if hasMore {
 		shown.Next = orNull(all[len(all)-1].ID)
 	}
 	return reply[deliveriesJSON]{data: shown}, nil
@@ -279,8 +283,8 @@ func (req *redeliverRequest) read(in *input) {
 	if in.r.ContentLength == 0 {
 		return
 	}
-	req.Through = in.optionalText("through", anything)
-	req.Endpoint = in.optionalText("endpointId", anything)
+	req.Through = in.optionalText("through", checkNoControls)
+	req.Endpoint = in.optionalText("endpointId", checkNoControls)
 }
 
 type redeliveredJSON struct {

@@ -87,6 +87,12 @@ func TestWebhookEndpoints(t *testing.T) {
 			t.Errorf("delivered is %s, and the feed has %s", byID[e.ID].body, want)
 		}
 	}
+	if next := ask("GET", "/deliveries?limit=2&status=delivered&endpoint="+id, "").want(t, 200).read(t, "data.next"); next != nil {
+		t.Errorf("the only page of deliveries names another one: %v", next)
+	}
+	for _, body := range []string{`{"endpointId":"\u0000"}`, `{"through":"\u0000","endpointId":"` + id + `"}`} {
+		ask("POST", "/events/"+feed[0].ID+"/redeliver", body).want(t, 422)
+	}
 	deliveries := ask("GET", "/deliveries?limit=1&status=delivered&endpoint="+id, "").want(t, 200)
 	if next := deliveries.text(t, "data.next"); ask("GET", "/deliveries?limit=1&before="+next, "").want(t, 200).text(t, "data.deliveries.0.id") == next {
 		t.Error("a page begins with the last delivery of the page before")

@@ -257,9 +257,16 @@ func TestEvents_NameSellersAsTheMarketplaceDoes(t *testing.T) {
 	}
 
 	h.place.ByHand(t, `UPDATE users SET external_id = 'shop-18' WHERE id = '`+seller.id+`'`)
+	about := 0
 	for _, e := range eventsIn(t, h.feed(t, "")) {
-		if e.Data["sellerId"] == seller.id && (e.Data["tampered"] != true || e.Data["externalId"] != nil) {
+		if e.Data["sellerId"] != seller.id {
+			continue
+		}
+		if about++; e.Data["tampered"] != true || e.Data["externalId"] != nil {
 			t.Errorf("the event of a seller whose external id was changed by hand is %+v", e)
 		}
+	}
+	if about == 0 {
+		t.Error("the feed has no event of the seller whose external id was changed by hand")
 	}
 }

@@ -33,8 +33,7 @@ func (a *api) ready(ctx context.Context, _ caller, _ none) (reply[none], error) 
 	return reply[none]{message: "ready"}, nil
 }
 
-// jwks serves the public keys to verifiers of our tokens. It may be kept as briefly as a new key is
-// published before it signs.
+// jwks serves the public keys to verifiers of our tokens. A new key signs at once, so a verifier asks again for a key that it lacks.
 func (a *api) jwks(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Cache-Control", "public, max-age=300")
 	writeBytes(w, http.StatusOK, "application/jwk-set+json", a.o.Auth.JWKS())

@@ -152,6 +152,11 @@ func TestDeleteAccount(t *testing.T) {
 	remove(right).wantFailure(t, 409, "money_left")
 	h.do(call{method: "GET", path: "/api/bank-account", token: seller.token}).want(t, 200) // a refusal changes nothing
 	refund(`{"refundId":"r2"}`)
+	freeze := call{method: "POST", path: "/api/admin/sellers/" + seller.id + "/freeze", token: h.signUp("Ada", auth.Admin).token, body: `{"reason":"A payout was paid twice.","note":"Case 12."}`}
+	h.do(freeze).want(t, 200)
+	remove(right).wantFailure(t, 409, "case_open")
+	freeze.path = strings.Replace(freeze.path, "/freeze", "/unfreeze", 1)
+	h.do(freeze).want(t, 200)
 
 	a := h.do(call{method: "DELETE", path: "/api/auth/me", body: right, header: header("Cookie", "bursar="+seller.token, "Content-Type", "application/json")}).want(t, 200)
 	if !strings.HasPrefix(a.header.Get("Set-Cookie"), "bursar=;") {
@@ -169,7 +174,7 @@ func TestDeleteAccount(t *testing.T) {
 		t.Errorf("what is left of the user: %+v", u)
 	}
 	decisions, err := h.db.Decisions(t.Context(), seller.id, 10)
-	if err != nil || len(decisions) != 1 || decisions[0].User != seller.id || decisions[0].Note != "Now deleted." {
+	if err != nil || len(decisions) != 3 || decisions[0].User != seller.id || decisions[0].Note != "Now deleted." {
 		t.Errorf("decisions %+v, %v", decisions, err)
 	}
 	stored, err := h.db.BankAccountByID(t.Context(), bank.ID(account))

@@ -59,15 +59,17 @@ func (a *api) securityEventsOf(ctx context.Context, _ caller, req securityEvents
 }
 
 func (a *api) listSecurityEvents(ctx context.Context, user string, req securityEventsRequest) (reply[securityEventsJSON], error) {
-	events, err := a.o.Auth.SecurityEvents(ctx, user, req.before, req.limit)
+	events, err := a.o.Auth.SecurityEvents(ctx, user, req.before, req.limit+1)
 	if err != nil {
 		return reply[securityEventsJSON]{}, err
 	}
+	hasMore := len(events) > req.limit
+	events = events[:min(len(events), req.limit)]
 	shown := securityEventsJSON{Events: make([]securityEventJSON, len(events))}
 	for i, e := range events {
 		shown.Events[i] = securityEventOf(e)
 	}
-	if len(events) == req.limit && events[len(events)-1].Number > 1 {
+	if hasMore {
 		shown.Next = events[len(events)-1].Number
 	}
 	return reply[securityEventsJSON]{data: shown}, nil

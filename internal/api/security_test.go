@@ -38,6 +38,10 @@ func TestSecurityEvents(t *testing.T) {
 	if got := unnumbered(h.do(own).want(t, 200)); !strings.Contains(got, `"events":[`+held+`]`) {
 		t.Errorf("the second page is %s", got)
 	}
+	own.path = "/api/auth/security-events?limit=1&before=9"
+	if last := h.do(own).want(t, 200).body; strings.Contains(last, "next") {
+		t.Errorf("the last page names another one: %s", last)
+	}
 	own.path = "/api/auth/security-events?before=0&limit=101"
 	h.do(own).wantFailure(t, 422, "validation_failed", "before", "limit")
 

@@ -15,44 +15,92 @@ import (
 	"bursar/internal/ledger"
 )
 
+// Access is what an admin decides about a user: their role, and whether they are suspended.
+type Access struct {
+	Role      Role
+	Suspended bool
+}
+
+// Access is what the user's is.
+func (u User) Access() Access { return Access{u.Role, u.Suspended} }
+
 // SetAccess gives a user a role, and suspends them or lets them in again, as an admin decided, which is
 // recorded with it. It holds from the user's next request on; a suspension ends their sessions. It fails
 // with a fault that names the field at fault, with [ErrUserNotFound], or with [ErrLastAdmin].
 func (s *Service) SetAccess(ctx context.Context, by decision.By, userID string, role Role, suspended bool) error {
-	if role != Buyer && role != Seller && role != Admin {
-		return fault.Field("role", "must be buyer, seller or admin")
+	return s.decideAccess(ctx, by, userID, func(Access) (Access, error) { return Access{role, suspended}, nil })
+}
+
+// ReplaceAccess is [Service.SetAccess] for an admin who has seen what the access was. It fails with [ErrAccessMoved] too, if it is
+// another one by now.
+func (s *Service) ReplaceAccess(ctx context.Context, by decision.By, userID string, seen, to Access) error {
+	return s.decideAccess(ctx, by, userID, func(is Access) (Access, error) {
+		if is != seen {
+			return is, ErrAccessMoved
+		}
+		return to, nil
+	})
+}
+
+// decideAccess is changeAccess for an admin, for whom a user who deleted the account is none.
+func (s *Service) decideAccess(ctx context.Context, by decision.By, userID string, change func(Access) (Access, error)) error {
+	_, _, err := s.changeAccess(ctx, by, userID, change)
+	if errors.Is(err, ErrUserNotFound) || errors.Is(err, errDeleted) {
+		return ErrUserNotFound
 	}
+	return err
+}
+
+// errUnchanged means that an operator asked for what a user's access is already.
+var errUnchanged = errors.New("the access is that already")
+
+// changeAccess changes a user's access in one transaction, to what change makes of what it is. If change fails with errUnchanged,
+// nothing is recorded. It returns the user as they are now, and whether anything was recorded.
+func (s *Service) changeAccess(ctx context.Context, by decision.By, userID string, change func(Access) (Access, error)) (user User, changed bool, err error) {
 	if err := by.CheckNote(); err != nil {
-		return err
+		return User{}, false, err
 	}
 	now := s.o.Now()
-	by.Note = AccessNote(role, suspended, by.Note)
-	record := decision.New(by, decision.ChangeAccess, userID, userID, now)
-	err := s.o.Store.InTx(ctx, func(tx Tx) error {
-		if err := keepAnAdmin(ctx, tx, userID, role, suspended); err != nil {
-			return err
-		}
-		found, err := tx.SetUserAccess(ctx, userID, role, suspended)
+	err = s.o.Store.InTx(ctx, func(tx Tx) error {
+		admins, err := tx.Admins(ctx) // locked before the user, so that of two who demote each other at once one stays
 		if err != nil {
 			return err
 		}
-		if !found {
-			return ErrUserNotFound
-		}
-		if err := s.endWithoutAccess(ctx, tx, userID, role, suspended); err != nil {
+		if user, err = userToChange(ctx, tx, userID); err != nil {
 			return err
 		}
-		return ledger.RecordDecision(ctx, tx, record)
+		to, err := change(user.Access())
+		if err == nil && to.Role != Buyer && to.Role != Seller && to.Role != Admin {
+			err = fault.Field("role", "must be buyer, seller or admin")
+		}
+		if err != nil {
+			return err
+		}
+		if user.Role, user.Suspended = to.Role, to.Suspended; slices.Equal(admins, []string{userID}) && to != (Access{Role: Admin}) {
+			return ErrLastAdmin
+		}
+		if _, err := tx.SetUserAccess(ctx, userID, to.Role, to.Suspended); err != nil {
+			return err
+		}
+		if err := s.endWithoutAccess(ctx, tx, userID, to.Role, to.Suspended); err != nil {
+			return err
+		}
+		record := by
+		record.Note = AccessNote(to.Role, to.Suspended, by.Note)
+		return ledger.RecordDecision(ctx, tx, decision.New(record, decision.ChangeAccess, userID, userID, now))
 	})
-	if suspended {
+	if errors.Is(err, errUnchanged) {
+		return user, false, nil
+	}
+	if user.Suspended {
 		err = s.endAnyway(ctx, userID, "", endedBySuspension, err)
 	}
 	if err != nil {
-		return err
+		return User{}, false, err
 	}
 	s.o.Logger.InfoContext(ctx, "access changed", slog.String("user_id", userID),
-		slog.String("role", string(role)), slog.Bool("suspended", suspended), slog.String("by", by.Admin))
-	return nil
+		slog.String("role", string(user.Role)), slog.Bool("suspended", user.Suspended), slog.String("by", by.Admin))
+	return user, true, nil
 }
 
 // endWithoutAccess ends what a user's new role and suspension no longer allow: all sessions of a suspended user, and of one who
@@ -115,19 +163,6 @@ func (s *Service) SuspendedSince(ctx context.Context, userID string) (since time
 		since = e.At
 	}
 	return since, nil
-}
-
-// keepAnAdmin fails if the change would leave nobody to undo it. All admins are locked, so that two who
-// demote each other at once are not both let through.
-func keepAnAdmin(ctx context.Context, tx Tx, userID string, role Role, suspended bool) error {
-	if role == Admin && !suspended {
-		return nil
-	}
-	admins, err := tx.Admins(ctx)
-	if err == nil && slices.Equal(admins, []string{userID}) {
-		err = ErrLastAdmin
-	}
-	return err
 }
 
 // User finds a user for an admin, with the figures to show, or fails with [ErrUserNotFound].

@@ -143,3 +143,21 @@ func TestUsersAreFound(t *testing.T) {
 	_, _, err = w.User(t.Context(), "usr_nobody")
 	wantErr(t, err, auth.ErrUserNotFound)
 }
+
+func TestReplaceAccess_MovedMeanwhile(t *testing.T) {
+	w := newFixture(t)
+	user, grace := w.register().User, w.admin("Grace")
+	seen := user.Access()
+	wantErr(t, w.SetAccess(t.Context(), w.admin("Ada"), user.ID, auth.Buyer, true), nil)
+	wantErr(t, w.ReplaceAccess(t.Context(), grace, user.ID, seen, auth.Access{Role: auth.Seller}), auth.ErrAccessMoved)
+	if is := w.user().Access(); is != (auth.Access{Role: auth.Buyer, Suspended: true}) {
+		t.Errorf("the access is %+v", is)
+	}
+	wantErr(t, w.ReplaceAccess(t.Context(), grace, user.ID, w.user().Access(), auth.Access{Role: auth.Seller}), nil)
+	if is := w.user().Access(); is != (auth.Access{Role: auth.Seller}) {
+		t.Errorf("the access is %+v", is)
+	}
+	if all, err := w.db.Decisions(t.Context(), user.ID, 10); err != nil || len(all) != 2 || all[0].Admin != grace.Admin {
+		t.Errorf("decisions %+v, %v; want the two that were carried out", all, err)
+	}
+}

@@ -116,6 +116,13 @@ func (s *Service) ConfirmEmailChange(ctx context.Context, token string, from Dev
 		}
 		text, undo := newMailToken(UndoEmailChange, u.ID, from, now, mail.UndoLife)
 		undo.Email = u.Email
+		before, err := tx.NewestMailToken(ctx, u.ID, UndoEmailChange)
+		if err != nil {
+			return err
+		}
+		if !undo.CreatedAt.After(before) { // another instance's clock was ahead, and the order counts
+			undo.CreatedAt = before.Add(time.Microsecond)
+		}
 		return s.queueToken(ctx, tx, undo, mail.Mail{To: u.Email, Data: mail.EmailChanged{Request: undo.request(), Now: t.Email, Token: text, HoldUntil: until}})
 	})
 	if err == nil {
@@ -162,7 +169,8 @@ func (s *Service) UndoEmailChange(ctx context.Context, token string, from Device
 		if err := s.moveTo(ctx, tx, u, t.Email); err != nil {
 			return err
 		}
-		if err := tx.DeleteMailTokens(ctx, u.ID, UndoEmailChange); err != nil {
+		// An undo ends those of later changes. A thief who has changed the address twice must not end the owner's with the second one's.
+		if err := tx.DeleteMailTokensSince(ctx, u.ID, UndoEmailChange, t.CreatedAt); err != nil {
 			return err
 		}
 		if err := s.endSessions(ctx, tx, u.ID, "", endedByUndo); err != nil {

@@ -52,6 +52,59 @@ func TestEmailChange_FormerAddressIsReserved(t *testing.T) {
 	wantErr(t, err, nil) // the other address was never the owner's
 }
 
+// confirmTo gives an account another address, as p, and returns the token that undoes it, from the mail to the former one.
+func (w *fixture) confirmTo(p auth.Principal, from, to string) (undo string) {
+	w.t.Helper()
+	wantErr(w.t, w.ChangeEmail(w.t.Context(), p, to, den), nil)
+	for _, d := range w.mailbox.To(to) {
+		if m, ok := d.(mail.ConfirmEmail); ok {
+			wantErr(w.t, w.ConfirmEmailChange(w.t.Context(), m.Token, den), nil)
+		}
+	}
+	for _, d := range w.mailbox.To(from) {
+		if m, ok := d.(mail.EmailChanged); ok {
+			undo = m.Token
+		}
+	}
+	return undo
+}
+
+// A thief moves the account twice and undoes the second move, on an instance whose clock is behind the first one's. The owner's link stays good, and
+// ends the thief's.
+func TestUndoEmailChange_EndsLaterOnesAlone(t *testing.T) {
+	s := newStreet(t)
+	in := s.squat()
+	owners := s.moveAccount(s.principal(in))
+	s.clock.advance(-2 * time.Minute)
+	behind, err := s.login(thiefs, password, den)
+	wantErr(t, err, nil)
+	thiefs2 := s.confirmTo(s.principal(behind), thiefs, "second@evil.example")
+	wantErr(t, s.UndoEmailChange(t.Context(), thiefs2, den), nil)
+	_, err = s.Register(t.Context(), auth.Registration{Name: "Mallory", Email: email, Password: nextPassword, Device: den})
+	wantErr(t, err, auth.ErrEmailReserved)
+	thief, err := s.login(thiefs, password, den)
+	wantErr(t, err, nil)
+	s.clock.advance(2 * time.Minute) // a mail of a kind goes to an address once a minute
+	third := s.confirmTo(s.principal(thief), thiefs, "third@evil.example")
+	wantErr(t, s.UndoEmailChange(t.Context(), owners, home), nil)
+	wantErr(t, s.UndoEmailChange(t.Context(), third, den), auth.ErrMailToken)
+	if u := s.user(); u.ID != in.User.ID {
+		t.Errorf("the address is of %+v", u)
+	}
+}
+
+// The team suspends a stolen account. Its owner takes the address back all the same, and stays suspended.
+func TestUndoEmailChange_Suspended(t *testing.T) {
+	s := newStreet(t)
+	in := s.squat()
+	undo := s.moveAccount(s.principal(in))
+	wantErr(t, s.SetAccess(t.Context(), s.admin("office"), in.User.ID, auth.Seller, true), nil)
+	wantErr(t, s.UndoEmailChange(t.Context(), undo, home), nil)
+	if u := s.user(); u.ID != in.User.ID || !u.Suspended {
+		t.Errorf("the address is of %+v", u)
+	}
+}
+
 // An address is free again once no link can give it back.
 func TestEmailChange_FormerAddressIsFreeAfterAWeek(t *testing.T) {
 	s := newStreet(t)

@@ -22,12 +22,17 @@ type EraseTx interface {
 	// HasMoney reports whether a user has, expects or owes money, or has a payout under way, and keeps it so until the
 	// transaction ends.
 	HasMoney(ctx context.Context, userID string) (bool, error)
+	// HasOpenCase reports whether an admin has frozen a user's payouts, or one that ended unpaid has a discrepancy, so that the team may
+	// still have to correct the balance.
+	HasOpenCase(ctx context.Context, userID string) (bool, error)
 }
 
 // Failures of a deletion.
 var (
 	ErrMoneyLeft = fault.New(fault.Conflict, "money_left",
 		"Your account has money, expects money, owes money or has a payout under way. Withdraw or settle it first, then delete the account.")
+	ErrCaseOpen = fault.New(fault.Conflict, "case_open",
+		"Our team is looking at a payout of yours, and may have to correct your balance. You can delete the account once that is over.")
 	ErrAdminAccount = fault.New(fault.Conflict, "admin_account",
 		"An admin's account can't be deleted. Another admin changes your role first.")
 )
@@ -48,7 +53,7 @@ func (u User) Deleted() bool { return u.Email == deletedEmail(u.ID) }
 
 // DeleteAccount removes who the user is: name, e-mail address, profile, password, sessions, ways to sign in, external id
 // and the numbers of bank accounts. The journal stays, and with it payouts and sales under the user's id. It fails
-// with [ErrMoneyLeft], [ErrAdminAccount], [ErrWrongPassword], [ErrThrottled], [ErrBusy], or with [ErrToken] if the
+// with [ErrMoneyLeft], [ErrCaseOpen], [ErrAdminAccount], [ErrWrongPassword], [ErrThrottled], [ErrBusy], or with [ErrToken] if the
 // session ended meanwhile. A user without a password has to have signed in a short time ago, or it fails with
 // [ErrStaleSignIn]. A proof for account.delete takes the place of the password, or it fails with [ErrStepUp].
 func (s *Service) DeleteAccount(ctx context.Context, p Principal, password string, from Device) error {
@@ -155,6 +160,12 @@ func (s *Service) erase(ctx context.Context, tx Tx, p Principal, from Device) er
 	left, err := tx.HasMoney(ctx, user.ID)
 	if err == nil && left {
 		err = ErrMoneyLeft
+	}
+	if err != nil {
+		return err
+	}
+	if left, err = tx.HasOpenCase(ctx, user.ID); err == nil && left {
+		err = ErrCaseOpen
 	}
 	if err != nil {
 		return err

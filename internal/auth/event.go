@@ -57,13 +57,13 @@ func party(actor string) string {
 	}
 }
 
-// MaxSecurityEvents bounds how many events are listed at once.
+// MaxSecurityEvents bounds how many events a page has. One more can be asked for, to know whether there is another page.
 const MaxSecurityEvents = 100
 
 // SecurityEvents lists a user's events numbered below before, newest first, up to limit; before 0 begins at the newest. It
 // fails with [ledger.ErrTampered] unless the service wrote all of them.
 func (s *Service) SecurityEvents(ctx context.Context, userID string, before int64, limit int) ([]SecurityEvent, error) {
-	entries, err := s.o.Store.EntriesAboutBefore(ctx, userID, userID, before, min(max(limit, 1), MaxSecurityEvents))
+	entries, err := s.o.Store.EntriesAboutBefore(ctx, userID, userID, before, min(max(limit, 1), MaxSecurityEvents+1))
 	if err != nil {
 		return nil, err
 	}

@@ -389,11 +389,19 @@ func (s *Service) holdPayouts(ctx context.Context, tx Tx, user User, why ledger.
 }
 
 func (s *Service) holdPayoutsBy(ctx context.Context, tx Tx, actor string, user User, why ledger.HoldReason) (time.Time, error) {
-	if s.o.CoolDown == 0 || !user.Role.CanUsePayouts() {
+	if !user.Role.CanUsePayouts() {
+		return time.Time{}, nil
+	}
+	return s.holdMoney(ctx, tx, actor, user.ID, why)
+}
+
+// holdMoney is holdPayoutsBy for a user who may be no seller at the moment.
+func (s *Service) holdMoney(ctx context.Context, tx Tx, actor, userID string, why ledger.HoldReason) (time.Time, error) {
+	if s.o.CoolDown == 0 {
 		return time.Time{}, nil
 	}
 	now := s.o.Now()
-	p, err := ledger.HoldPosting(user.ID, actor, why, now, now.Add(s.o.CoolDown))
+	p, err := ledger.HoldPosting(userID, actor, why, now, now.Add(s.o.CoolDown))
 	if err != nil {
 		return time.Time{}, err
 	}

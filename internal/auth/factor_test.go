@@ -229,6 +229,25 @@ func TestAddFactor_NotByAStolenSession(t *testing.T) {
 	wantErr(t, err, nil)
 }
 
+// An operator's admin is not asked to confirm the address. A mailbox alone still opens no account of an admin.
+func TestForgottenPassword_OperatorsAdmin_KeepsFactors(t *testing.T) {
+	w := newFixture(t)
+	_, err := w.CreateUser(t.Context(), auth.Registration{Name: "Asha Rao", Email: email, Password: password, Role: auth.Admin})
+	wantErr(t, err, nil)
+	in, err := w.login(email, password, home)
+	wantErr(t, err, nil)
+	_, _, code := w.enrol(w.principal(in))
+	wantErr(t, w.SetForgottenPassword(t.Context(), w.forgot(1), nextPassword, home), nil)
+	w.wantDead(in)
+	_, err = w.login(email, nextPassword, home)
+	challenge := w.challengeOf(err)
+	in, err = w.LoginFactor(t.Context(), auth.SecondStep{Challenge: challenge, SecondProof: auth.SecondProof{Code: code()}, Device: home})
+	wantErr(t, err, nil)
+	if in.User.Role != auth.Admin || !in.User.Verified {
+		t.Errorf("after the reset they are %+v, want an admin with a confirmed address", in.User)
+	}
+}
+
 func TestFactors_StayWithAMailedPasswordAndGoWithATakeOver(t *testing.T) {
 	w := newFixture(t, func(o *auth.Options) { o.CoolDown = 72 * time.Hour })
 	in := w.register()

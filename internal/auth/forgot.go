@@ -87,7 +87,7 @@ func (s *Service) AnswerMailRequest(ctx context.Context) (answered int, err erro
 // mailReset answers a request for another password.
 func (s *Service) mailReset(ctx context.Context, tx Tx, u User, r MailRequest, now time.Time) error {
 	request := mail.Request{At: r.At, Address: r.From.inMail().Address, Agent: r.From.inMail().Agent}
-	if u.PasswordHash == "" {
+	if u.PasswordHash == "" && len(s.o.Providers) > 0 {
 		linked, err := tx.HasIdentity(ctx, u.ID)
 		if err != nil {
 			return err
@@ -111,8 +111,8 @@ func (s *Service) CheckResetToken(ctx context.Context, token string) error {
 }
 
 // SetForgottenPassword sets the password of the user that a mailed token belongs to, and ends all their sessions and devices. The
-// token proves that the address is theirs. If that was not proven before, nothing of before lives on. It fails
-// with [ErrMailToken], with a fault that names the password, with [ErrThrottled] or with [ErrBusy].
+// token proves that the address is theirs. If that was not proven before, nothing of before lives on; only an admin keeps their second
+// factors. It fails with [ErrMailToken], with a fault that names the password, with [ErrThrottled] or with [ErrBusy].
 func (s *Service) SetForgottenPassword(ctx context.Context, token, password string, from Device) error {
 	if problem := CheckPassword(password); problem != "" {
 		return fault.Field(fieldPassword, problem)
@@ -155,7 +155,9 @@ func (s *Service) reset(ctx context.Context, tx Tx, t MailToken, hash string, fr
 	}
 	event := ledger.AccountPasswordReset
 	var holdUntil time.Time
-	if u.Verified {
+	// An admin's account is nobody's to take over with a mailbox alone: it keeps its second factors, though no operator's admin is asked
+	// to confirm an address.
+	if u.Verified || u.Role == Admin {
 		if err = s.replaceForgotten(ctx, tx, u, hash); err == nil {
 			holdUntil, err = s.holdPayouts(ctx, tx, u, ledger.HoldPasswordReset)
 		}
@@ -175,11 +177,16 @@ func (s *Service) reset(ctx context.Context, tx Tx, t MailToken, hash string, fr
 	return err
 }
 
-// replaceForgotten replaces the password of a user who was locked, and ends all their sessions and tokens. No device is known
-// with another password.
+// replaceForgotten replaces the password of a user who was locked, whose address is confirmed with it, and ends all their sessions and
+// tokens. No device is known with another password. A provider that was linked before the address was confirmed may be another person's.
 func (s *Service) replaceForgotten(ctx context.Context, tx Tx, u User, hash string) error {
 	if _, err := tx.SetPasswordHash(ctx, u.ID, u.PasswordHash, hash); err != nil {
 		return err
+	}
+	if !u.Verified {
+		if err := errors.Join(tx.RemoveIdentities(ctx, u.ID), tx.VerifyUser(ctx, u.ID)); err != nil {
+			return err
+		}
 	}
 	if err := s.endSessions(ctx, tx, u.ID, "", endedByForgotten); err != nil {
 		return err

@@ -229,10 +229,10 @@ func (s *Service) giveToOwner(ctx context.Context, tx Tx, u User, from Device, r
 			return ledger.RecordDecision(ctx, tx, decision.New(by, decision.ChangeAccess, u.ID, u.ID, now))
 		},
 		func() error {
-			// Money that is there may be the registrant's, or the owner who comes now another thief.
+			// Money that is there may be the registrant's, or the owner who comes now another thief. Who comes as a buyer may be made a seller again.
 			money, err := tx.HasMoney(ctx, u.ID)
 			if err == nil && money {
-				_, err = s.holdPayouts(ctx, tx, u, ledger.HoldTakenOver)
+				_, err = s.holdMoney(ctx, tx, ledger.ActorUser+u.ID, u.ID, ledger.HoldTakenOver)
 			}
 			return err
 		},

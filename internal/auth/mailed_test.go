@@ -486,6 +486,22 @@ func TestForgottenPassword_NeverVerified(t *testing.T) {
 	}
 }
 
+// The marketplace has taken its providers away. Their users get a password of their own.
+func TestForgotPassword_ProvidersGone(t *testing.T) {
+	s := newStreet(t)
+	s.mustArrive(asha())
+	s.Service = s.again(func(o *auth.Options) { o.Providers = nil })
+	wantErr(t, s.ForgotPassword(t.Context(), email, home), nil)
+	s.answerMails()
+	for _, d := range s.mailbox.To("Asha@Example.com") {
+		if m, ok := d.(mail.ResetPassword); ok {
+			wantErr(t, s.SetForgottenPassword(t.Context(), m.Token, nextPassword, home), nil)
+		}
+	}
+	_, err := s.login(email, nextPassword, home)
+	wantErr(t, err, nil)
+}
+
 func TestForgotPassword_AtTheProvider(t *testing.T) {
 	s := newStreet(t)
 	s.mustArrive(asha())

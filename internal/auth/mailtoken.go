@@ -136,7 +136,8 @@ func (s *Service) useMailToken(ctx context.Context, tx Tx, t MailToken) (User, e
 	if err != nil {
 		return User{}, err
 	}
-	if !found || u.Suspended {
+	// A team that suspends a stolen account must not keep its owner from taking it back. That lets nobody in.
+	if !found || u.Suspended && t.Purpose != UndoEmailChange {
 		return User{}, ErrMailToken
 	}
 	used, err := tx.UseMailToken(ctx, t.Hash, s.o.Now())

@@ -3,7 +3,6 @@ package auth
 import (
 	"context"
 	"log/slog"
-	"slices"
 	"strings"
 	"time"
 
@@ -105,61 +104,23 @@ func (s *Service) EachUser(ctx context.Context, f UserFilter, fn func(ListedUser
 // SetRole gives a user a role, as an operator decided, and leaves their suspension as it is. It returns the user as
 // they are now, and whether anything changed. It fails as [Service.SetAccess] does.
 func (s *Service) SetRole(ctx context.Context, by decision.By, userID string, role Role) (User, bool, error) {
-	if role != Buyer && role != Seller && role != Admin {
-		return User{}, false, fault.Field("role", "must be buyer, seller or admin")
-	}
-	return s.changeAccess(ctx, by, userID, func(u *User) { u.Role = role })
+	return s.changeAccess(ctx, by, userID, func(is Access) (Access, error) {
+		if is.Role == role {
+			return is, errUnchanged
+		}
+		return Access{role, is.Suspended}, nil
+	})
 }
 
 // SetSuspended suspends a user or lets them in again, as an operator decided, and leaves their role as it is. It
 // returns the user as they are now, and whether anything changed. It fails as [Service.SetAccess] does.
 func (s *Service) SetSuspended(ctx context.Context, by decision.By, userID string, suspended bool) (User, bool, error) {
-	return s.changeAccess(ctx, by, userID, func(u *User) { u.Suspended = suspended })
-}
-
-// changeAccess changes a user's role or suspension in one transaction, so that two operators at once each change what
-// they mean to.
-func (s *Service) changeAccess(ctx context.Context, by decision.By, userID string, change func(*User)) (user User, changed bool, err error) {
-	if err := by.CheckNote(); err != nil {
-		return User{}, false, err
-	}
-	now := s.o.Now()
-	err = s.o.Store.InTx(ctx, func(tx Tx) error {
-		// All admins before the user, as [Service.SetAccess] locks them.
-		admins, err := tx.Admins(ctx)
-		if err != nil {
-			return err
+	return s.changeAccess(ctx, by, userID, func(is Access) (Access, error) {
+		if is.Suspended == suspended {
+			return is, errUnchanged
 		}
-		was, err := userToChange(ctx, tx, userID)
-		if err != nil {
-			return err
-		}
-		user = was
-		change(&user)
-		changed = user.Role != was.Role || user.Suspended != was.Suspended
-		switch {
-		case !changed:
-			return nil
-		case slices.Equal(admins, []string{userID}): // what is not an active admin any more
-			return ErrLastAdmin
-		}
-		if _, err := tx.SetUserAccess(ctx, userID, user.Role, user.Suspended); err != nil {
-			return err
-		}
-		if err := s.endWithoutAccess(ctx, tx, userID, user.Role, user.Suspended); err != nil {
-			return err
-		}
-		record := by
-		record.Note = AccessNote(user.Role, user.Suspended, by.Note)
-		return ledger.RecordDecision(ctx, tx, decision.New(record, decision.ChangeAccess, userID, userID, now))
+		return Access{is.Role, suspended}, nil
 	})
-	if user.Suspended {
-		err = s.endAnyway(ctx, userID, "", endedBySuspension, err)
-	}
-	if err != nil {
-		return User{}, false, err
-	}
-	return user, changed, nil
 }
 
 // ResetPassword gives a user another password, as an operator decided, and tells them by mail. It ends all their

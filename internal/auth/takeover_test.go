@@ -10,6 +10,8 @@ import (
 	"bursar/internal/bank"
 	"bursar/internal/decision"
 	"bursar/internal/ledger"
+	"bursar/internal/mail"
+	"bursar/internal/sale"
 )
 
 // Somebody may register with an address that is not theirs, and wait for its owner. In these stories the
@@ -167,6 +169,22 @@ func TestTakeover_EndsBankAccountTrust(t *testing.T) {
 				t.Errorf("the journal tells %+v, %v", entries, err)
 			}
 		})
+	}
+}
+
+// Who takes an account over as a buyer may be made a seller again. Money that is there is on hold.
+func TestTakeover_AsBuyer_HoldsMoney(t *testing.T) {
+	s := newStreet(t, func(o *auth.Options) { o.CoolDown = 72 * time.Hour })
+	u := s.squat().User
+	sales, err := sale.New(sale.Options{Store: s.db.Sales(), Now: s.clock.Now, Zone: time.UTC})
+	wantErr(t, err, nil)
+	_, _, err = sales.Record(t.Context(), sale.NewSale{ID: "s1", Seller: u.ID, Amount: 5000})
+	wantErr(t, err, nil)
+	_, err = s.Register(t.Context(), auth.Registration{Name: "Asha", Email: email, Password: nextPassword, Role: auth.Buyer, Device: home})
+	wantErr(t, err, auth.ErrEmailTaken)
+	wantErr(t, s.VerifyEmail(t.Context(), lastMailed[mail.RegisteredAgain](s.fixture, 1).Token), nil)
+	if b, err := s.db.Balance(t.Context(), u.ID); err != nil || !b.Hold(s.clock.Now()).Equal(s.clock.Now().Add(72*time.Hour)) {
+		t.Errorf("payouts are on hold until %s, %v", b.Hold(s.clock.Now()), err)
 	}
 }
 

@@ -55,3 +55,16 @@ func TestCheckFactorName(t *testing.T) {
 		}
 	}
 }
+
+func TestCheckEmail_EveryLetterAndDigitOfADomain(t *testing.T) {
+	for _, domain := range []string{"163.com", "azAZ.example", "a-0.example", "mail9.example"} {
+		if problem := auth.CheckEmail("asha@" + domain); problem != "" {
+			t.Errorf("%s: %s", domain, problem)
+		}
+	}
+	for _, domain := range []string{"a/b.example", "a:b.example", "a`b.example", "a{b.example", "a_b.example", "-a.example", "a-.example"} {
+		if auth.CheckEmail("asha@"+domain) == "" {
+			t.Errorf("%s is accepted", domain)
+		}
+	}
+}

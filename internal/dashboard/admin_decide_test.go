@@ -215,7 +215,7 @@ func TestAddressesOfNothing(t *testing.T) {
 		"/payouts/nonsense", "/payouts/pyt_000000000000000000000000", "/payouts/%00", adminPayout(id)[len(adminHome):] + "/explode",
 		"/payouts/pyt_000000000000000000000000/review", "/bank-accounts/nonsense", "/bank-accounts/bka_000000000000000000000000",
 		"/unmatched-transfers/paper:pout_none", "/unmatched-transfers/%2e%2e", "/unmatched-transfers/%00%ff", "/sellers/nobody", "/sellers/usr_000000000000000000000000", "/sellers/%00",
-		"/sellers/usr_000000000000000000000000/access", "/nowhere",
+		"/sellers/usr_000000000000000000000000/access", "/nowhere", "/webhooks/%00",
 	} {
 		a := o.admin.get(adminHome+path).want(t, http.StatusNotFound)
 		checkPage(t, path, a)
@@ -223,6 +223,7 @@ func TestAddressesOfNothing(t *testing.T) {
 			t.Errorf("POST %s: %d", path, posted.status)
 		}
 	}
+	o.admin.post(adminHome+"/inbox/claim", "subject", "\x00", "release", "1").want(t, http.StatusBadRequest)
 	o.admin.get(adminHome+"/payouts/nonsense").reads(t, "There is no payout with this id.")
 	for _, path := range []string{
 		"/payouts?page=-3", "/inbox?kind=%3Cscript%3E",

@@ -39,7 +39,7 @@ const (
 var (
 	freezeAction = stopAction{
 		Title: "Freeze payouts", Submit: "Freeze payouts", done: "payouts-frozen", decides: decision.FreezePayouts, stale: payout.ErrFrozen,
-		Does:    "None of their payouts can be requested, and none that waits is sent, until you resume them. The seller reads that our team has paused their payouts.",
+		Does:    "None of their payouts can be requested, and none that waits is sent, until you resume them. The seller reads that our team has frozen them.",
 		DoesNot: "What was handed to the payment gateway before goes on. The seller can still sign in, sell, and cancel what waits.",
 		do: func(p Payouts, ctx context.Context, by decision.By, seller string) error {
 			return p.Freeze(ctx, by, seller)

@@ -268,7 +268,7 @@ func (d *dashboard) adminSetAccess(ctx context.Context, v *pageRequest) (page, e
 	case state != "active" && state != "suspended":
 		err = fault.Field("state", "must be active or suspended")
 	case v.form.Get("seen") != accessOf(user):
-		err = errAccessMoved
+		err = auth.ErrAccessMoved
 	case role == user.Role && (state == "suspended") == user.Suspended && !freezes:
 		err = errNoChange
 	case auth.EmailKey(strings.TrimSpace(v.form.Get("confirm"))) != auth.EmailKey(user.Email):
@@ -283,11 +283,11 @@ func (d *dashboard) adminSetAccess(ctx context.Context, v *pageRequest) (page, e
 		err = d.freezeWith(ctx, by, user)
 	}
 	if err == nil {
-		err = d.o.Auth.SetAccess(ctx, by, user.ID, role, state == "suspended")
+		err = d.o.Auth.ReplaceAccess(ctx, by, user.ID, user.Access(), auth.Access{Role: role, Suspended: state == "suspended"})
 	}
 	switch {
 	case err != nil:
-		if errors.Is(err, errAccessMoved) { // what was chosen was chosen for something else
+		if errors.Is(err, auth.ErrAccessMoved) { // what was chosen was chosen for something else
 			v.form.Del("role")
 			v.form.Del("state")
 		}
@@ -306,10 +306,7 @@ func (d *dashboard) adminSetAccess(ctx context.Context, v *pageRequest) (page, e
 	}
 }
 
-var (
-	errNoChange    = fault.New(fault.Refused, "no_change", "That is their access already. Choose what it is to be.")
-	errAccessMoved = fault.New(fault.Refused, "access_moved", "Another admin changed this user's access since you opened this page. The page shows the current access: choose again.")
-)
+var errNoChange = fault.New(fault.Refused, "no_change", "That is their access already. Choose what it is to be.")
 
 func historyAddress(seller string, before int64) string {
 	if before == 0 {

@@ -56,7 +56,7 @@ func TestBankAccountReview_ShowsBothNames(t *testing.T) {
 	former := o.inReview(meera, "ASHA RAUT")
 	o.withBank(meera, "1234")
 	page = adminHome + "/bank-accounts/" + string(former)
-	o.admin.get(page).want(t, 200).reads(t, "The seller has added another account since").saysNot(t, "<textarea")
+	o.admin.get(page).want(t, 200).reads(t, "This account is not the seller's current one any more").saysNot(t, "<textarea")
 	o.admin.then(o.admin.post(page, "decision", "accept", "note", "y").leadsTo(t, page)).reads(t, "Nothing was changed")
 	o.wantDecisions(string(former))
 }
@@ -281,7 +281,7 @@ func TestAccess_ChangeNeedsNote(t *testing.T) {
 	o := openAdminFixture(t)
 	person := adminHome + "/sellers/" + o.seller.id
 	page := person + "/access"
-	o.admin.get(page).want(t, 200).reads(t, "Asha Rao, asha.rao@example.com , is now a seller.").says(t, `value="seller" checked`, `value="active" id="field-state" checked`)
+	o.admin.get(page).want(t, 200).reads(t, "Asha Rao, asha.rao@example.com , is now a seller.", "Nobody has confirmed this e-mail address").says(t, `value="seller" checked`, `value="active" id="field-state" checked`)
 	o.admin.post(page, "seen", "seller active", "confirm", "Asha.Rao@example.com ", "role", "seller", "state", "active", "note", "x").want(t, 400).reads(t, "That is their access already.")
 	o.admin.post(page, "seen", "seller active", "confirm", "Asha.Rao@example.com ", "role", "seller", "state", "suspended").want(t, 422).reads(t, "Note must say why").says(t, `value="suspended" checked`)
 	o.admin.post(page, "seen", "seller active", "confirm", "Asha.Rao@example.com ", "role", "owner", "state", "active", "note", "x").want(t, 422).reads(t, "Role must be buyer, seller or admin")

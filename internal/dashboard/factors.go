@@ -118,8 +118,9 @@ func (d *dashboard) loginFactor(ctx context.Context, v *pageRequest) (page, erro
 		}
 		return d.again(ctx, p, shown.Form, err)
 	default:
+		err := d.begin(ctx, v, signIn)
 		d.keepChallenge(v, "", -time.Second)
-		return goTo(back), d.begin(ctx, v, signIn)
+		return goTo(back), err
 	}
 }
 

@@ -152,7 +152,7 @@ func (d *dashboard) fillLedger(ctx context.Context, seller string, shown *ledger
 	if shown.Tampered = errors.Is(err, ledger.ErrTampered); err != nil && !shown.Tampered {
 		return err
 	}
-	if next > 0 {
+	if next > first {
 		shown.Older = shown.address(shown.Kind, next)
 	}
 	return nil

@@ -78,7 +78,7 @@ func TestSellerLedger_Period(t *testing.T) {
 func TestSellerLedger_Pages(t *testing.T) {
 	h := openFixture(t)
 	seller := h.signUp("Asha Rao", auth.Seller)
-	const sales = 40 // two entries each
+	const sales = 45 // two entries each, which fill three pages
 	for i := range sales {
 		h.earn(seller, fmt.Sprintf("order-%d", i), 1_000_00)
 	}
@@ -121,7 +121,7 @@ func TestSalePage(t *testing.T) {
 	page := seller.get(address).want(t, 200).reads(t, "Sale of ₹2,000.00", "Released", "Refunded −₹500.00", "Left ₹1,500.00", "Refund", "−₹500.00 available", "Sale released").saysNot(t, "<b>&x")
 	checkPage(t, "sale", page)
 	seller.get("/dashboard/sales/sale?id=order-2").want(t, 200).reads(t, "Pending", "You can withdraw it from Sun 22 Nov 2026")
-	for _, unknown := range []string{"", "?id=", "?id=order-3", "?id=pyt_1"} {
+	for _, unknown := range []string{"", "?id=", "?id=order-3", "?id=pyt_1", "?id=%00"} {
 		seller.get("/dashboard/sales/sale"+unknown).want(t, 404)
 	}
 	other.get(address).want(t, 404)

@@ -110,7 +110,7 @@ type Auth interface {
 	User(ctx context.Context, id string) (auth.User, auth.Stats, error)
 	// FindUsers lists the user whose id is the query, or those whose e-mail begins with it, up to limit.
 	FindUsers(ctx context.Context, query string, limit int) ([]auth.User, error)
-	SetAccess(ctx context.Context, by decision.By, userID string, role auth.Role, suspended bool) error
+	ReplaceAccess(ctx context.Context, by decision.By, userID string, seen, to auth.Access) error
 }
 
 // Bank keeps the accounts that sellers are paid to.

@@ -74,6 +74,9 @@ func (d *dashboard) answer(w http.ResponseWriter, v *pageRequest, rt route) (p p
 			err = fmt.Errorf("panic: %v\n%s", broken, debug.Stack())
 		}
 	}()
+	if !isText(v.r.URL.Path) {
+		return page{}, errNoPage
+	}
 	ctx := v.r.Context()
 	var unread error
 	if v.r.Method == http.MethodPost {

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"strconv"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -46,11 +47,14 @@ func (v *pageRequest) caller() payout.Caller {
 // query is a parameter of the address, or "".
 func (v *pageRequest) query(name string) string {
 	s := v.r.URL.Query().Get(name)
-	if !utf8.ValidString(s) {
+	if !isText(s) {
 		return ""
 	}
 	return s
 }
+
+// isText reports whether every database can compare with s: PostgreSQL takes no zero character.
+func isText(s string) bool { return utf8.ValidString(s) && !strings.Contains(s, "\x00") }
 
 // maxPage bounds what an address can make the store skip.
 const maxPage = 100_000
@@ -95,7 +99,7 @@ func readForm(w http.ResponseWriter, r *http.Request) (url.Values, error) {
 	}
 	for _, values := range r.PostForm {
 		for _, value := range values {
-			if !utf8.ValidString(value) {
+			if !isText(value) {
 				return nil, errNoForm
 			}
 		}

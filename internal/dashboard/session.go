@@ -95,7 +95,7 @@ func issuedAt(token string) time.Time {
 	return time.Unix(claims.IssuedAt, 0)
 }
 
-// begin signs the browser in. The session that it had before ends, so that a cookie which an attacker
+// begin signs the browser in, with these cookies alone. The session that it had before ends, so that a cookie which an attacker
 // else put there is worth nothing afterwards.
 func (d *dashboard) begin(ctx context.Context, v *pageRequest, s auth.SignIn) error {
 	if v.signedIn() {

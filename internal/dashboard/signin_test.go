@@ -13,6 +13,7 @@ import (
 	"bursar/internal/dashboard"
 	"bursar/internal/search"
 	"bursar/internal/telemetry"
+	"bursar/internal/web"
 )
 
 func TestRegisterPage_ThenLogoutAndLogin(t *testing.T) {
@@ -51,6 +52,7 @@ func TestForms_WrongInput_ErrorBesideField(t *testing.T) {
 	b.post("/register", "name", "Another", "email", "asha.rao@example.com", "password", password, "role", "buyer").want(t, 400).
 		says(t, `id="field-email-error"`, "already registered")
 
+	b.post("/login", "email", "a\x00@example.com", "password", password).want(t, 400)
 	wrong := b.post("/login", "email", "asha.rao@example.com", "password", "not the password").want(t, 401)
 	wrong.says(t, "password is wrong", `value="asha.rao@example.com"`).saysNot(t, "not the password")
 	checkPage(t, "login", wrong)
@@ -239,4 +241,20 @@ func TestPanic_ShowsPageAndLogs(t *testing.T) {
 	if !strings.Contains(log.String(), "nil pointer") {
 		t.Errorf("the log says nothing of it: %s", log)
 	}
+}
+
+func TestLogin_SecondStep_TakesItsCookieAway(t *testing.T) {
+	h := openFixture(t)
+	seller := h.signUp("Asha Rao", auth.Seller)
+	secret := h.enrol(seller)
+	b := h.browse()
+	b.post("/login", "email", seller.email, "password", password).leadsTo(t, "/login/factor")
+	b.post("/login/factor", "code", "000000").want(t, 401)
+	b.post("/login/factor", "code", h.codeOf(secret)).leadsTo(t, "/dashboard")
+	for _, c := range b.client.Jar.Cookies(mustURL(t, h.server.URL)) {
+		if c.Name == web.ChallengeCookie {
+			t.Error("the browser keeps the cookie of the second step")
+		}
+	}
+	b.get("/dashboard").want(t, 200)
 }

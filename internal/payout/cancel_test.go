@@ -292,6 +292,31 @@ func TestCancel_GatewayNotConfigured(t *testing.T) {
 	}
 }
 
+// The gateway turned the order away, took it all the same, and did not pay it. Neither side paid, and the checks go on: it may turn up as paid.
+func TestCancel_FailedAtTheGateway_NoDiscrepancy(t *testing.T) {
+	s := newStory(t)
+	s.gateway.mood = closed
+	s.later(windowOver)
+	s.gateway.mood = fair
+	p, _, err := s.payouts.Cancel(t.Context(), payout.Caller{User: "usr_a"}, s.id, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	order := gateway.Order{Reference: string(s.id), Seller: "usr_a", Account: "bka_usr_a", Gross: p.Amount, Amount: p.Net()}
+	turnedUp := &transfer{id: "pout_late", order: order, amount: p.Net(), progress: gateway.Failed, made: s.now}
+	s.gateway.transfers[string(s.id)] = turnedUp
+	s.later(24 * time.Hour)
+	if p := s.wantState(payout.Cancelled); p.Discrepancy != "" || p.DueAt.IsZero() {
+		t.Errorf("neither side paid, and the discrepancy is %q; the next check is at %s", p.Discrepancy, p.DueAt)
+	}
+	turnedUp.progress = gateway.Paid
+	s.now = s.now.Add(24 * time.Hour)
+	s.later(24 * time.Hour)
+	if p := s.wantState(payout.Cancelled); p.Discrepancy == "" {
+		t.Error("the gateway paid a cancelled payout, and that is no discrepancy")
+	}
+}
+
 func TestCancel_OfAnotherSeller_NotFound(t *testing.T) {
 	s := newStory(t)
 	for _, c := range []payout.Caller{{User: "usr_b"}, {}} {

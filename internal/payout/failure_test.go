@@ -64,6 +64,20 @@ func TestStore_FailureIsNotSwallowed(t *testing.T) {
 				return fmt.Sprint(p.ID == first.ID, replayed), errors.Join(err, again)
 			}
 		},
+		"request with a proof again": func(s *story) func() (any, error) { // in a transaction of its own, which reads the key itself
+			o := s.options(t, s.db.Payouts())
+			o.ProveAbove, o.Proofs = 1, proven{}
+			payouts, err := payout.New(o)
+			if err != nil {
+				s.Fatal(err)
+			}
+			r := payout.Request{Seller: "usr_b", Amount: 70_000, Key: "k1", Session: "ses_1", Proof: "proof"}
+			first, _, err := payouts.Request(t.Context(), r)
+			return func() (any, error) {
+				p, replayed, again := payouts.Request(t.Context(), r)
+				return fmt.Sprint(p.ID == first.ID, replayed), errors.Join(err, again)
+			}
+		},
 		"requested": func(s *story) func() (any, error) {
 			first, _, err := s.payouts.Request(t.Context(), payout.Request{Seller: "usr_b", Amount: 70_000, Key: "k1"})
 			return func() (any, error) {
@@ -596,3 +610,10 @@ func (s *story) summary() string {
 	}
 	return b.String()
 }
+
+// proven takes every proof.
+type proven struct{}
+
+func (proven) LockSession(context.Context, payout.RequestTx, payout.Request) error { return nil }
+
+func (proven) UseProof(context.Context, payout.RequestTx, payout.Request, []string) error { return nil }

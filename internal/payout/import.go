@@ -16,7 +16,8 @@ const tamperedSeller = "the records of its seller were changed outside the servi
 // importTransfer recreates a payout that the database lost and the gateway has made. The money has left, so
 // it is reserved even if that makes the balance negative; later sales make up for it. But then the seller's unsent payouts may
 // pay the same money again, so they are marked.
-// It reports whether it did; a transfer that can't be imported is recorded as unmatched, and stops its seller's payouts.
+// It reports whether it did; a transfer that can't be imported is recorded as unmatched, and stops its seller's payouts. One that an admin
+// has resolved is left alone.
 func (s *Service) importTransfer(ctx context.Context, g gateway.Gateway, id ID, t gateway.Transfer) (imported bool, err error) {
 	waiting, why, err := s.remake(ctx, g, id, t)
 	if isTampered(err) {
@@ -30,6 +31,14 @@ func (s *Service) importTransfer(ctx context.Context, g gateway.Gateway, id ID, 
 	}
 	found := waiting
 	err = s.o.Store.InTx(ctx, func(tx Tx) (err error) {
+		imported = false
+		if err := tx.ForgetUnmatchedTransfer(ctx, g.Name(), t.GatewayID); err != nil { // an earlier try could not take it in
+			return err
+		}
+		// An admin has settled it in another way. The row that is forgotten is locked, so that nobody resolves it meanwhile.
+		if settled, err := s.isResolved(ctx, lostTransfer{g, id, t}); err != nil || settled {
+			return err
+		}
 		if err := tx.DeleteUnrecordedPayout(ctx, id); err != nil {
 			return err
 		}
@@ -50,9 +59,6 @@ func (s *Service) importTransfer(ctx context.Context, g gateway.Gateway, id ID, 
 		}
 		found.foundAtGateway(t.Report, now)
 		if err := s.save(ctx, tx, waiting, found, ledger.ActorGateway, now); err != nil {
-			return err
-		}
-		if err := tx.ForgetUnmatchedTransfer(ctx, g.Name(), t.GatewayID); err != nil { // an earlier try could not take it in
 			return err
 		}
 		if e.After.Available >= 0 {

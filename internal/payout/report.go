@@ -238,7 +238,7 @@ func nextState(r gateway.Report, p Payout, now time.Time, c money.Currency) (Sta
 		return to, nil
 	case p.GatewayID != "" && (to == Submitted || to == Completed && p.wasReversed(now)): // it was true before its end
 		return p.State, nil
-	case to.Status() == p.State.Status():
+	case to.Status() == p.State.Status(), p.endedUnpaid() && (r.Progress == gateway.Failed || r.Progress == gateway.Cancelled): // neither side paid
 		return p.State, nil
 	default:
 		return "", fmt.Errorf("its transfer is %s, the payout is %s", r.RawStatus, p.State)

@@ -783,6 +783,79 @@ func TestStartup_Unmatched_StopsTheSellerItNames(t *testing.T) {
 
 // A gateway lists another transfer under the reference of a payout that has its own. The money of both has left, so the seller gets no other
 // payout until an admin has looked, who is not the seller.
+// TestStartup_Unmatched_StopsAfterAnotherStart starts the service again once other sellers were paid. What the first start could not take in was made
+// before those payouts, and stops its seller still.
+func TestStartup_Unmatched_StopsAfterAnotherStart(t *testing.T) {
+	s := newStory(t)
+	saved := s.save()
+	s.gateway.transfers["pyt_000000000000000000000007"] = &transfer{id: "pout_7", order: gateway.Order{Seller: "usr_a", Account: "bka_usr_b", Gross: 60_000}, amount: 60_000, progress: gateway.Paid, made: s.now}
+	s.putBack(t, saved)
+	s.reconcileStartup()
+	s.wantOnHold("usr_a")
+	s.later(time.Hour)
+	other := s.request("usr_b", 60_000)
+	s.later(windowOver)
+	if state := s.stateOf(other.ID); state != payout.Submitted {
+		t.Fatalf("another seller's payout is %s", state)
+	}
+
+	s.close()
+	s.open(t)
+	s.reconcileStartup()
+	s.later(time.Hour)
+	s.wantOnHold("usr_a")
+	if state := s.stateOf(s.id); state != payout.Waiting {
+		t.Errorf("the payout of a seller whose money has left is %s", state)
+	}
+	open, err := s.payouts.UnmatchedTransfers(t.Context())
+	if err != nil || len(open) != 1 {
+		t.Fatalf("unmatched are %+v, %v", open, err)
+	}
+	if err := s.payouts.ResolveUnmatchedTransfer(t.Context(), ada, open[0].ID()); err != nil {
+		t.Fatal(err)
+	}
+	s.close()
+	s.open(t)
+	s.reconcileStartup()
+	s.later(time.Hour)
+	if state := s.stateOf(s.id); state != payout.Submitted {
+		t.Errorf("an admin has resolved the transfer, and the payout of its seller is %s", state)
+	}
+}
+
+// TestImport_Resolved_LeftAlone has an admin settle a lost payout by hand, because the records of its seller were changed. They are repaired, and the
+// next start could take it in: it would be paid for twice.
+func TestImport_Resolved_LeftAlone(t *testing.T) {
+	s := newStory(t)
+	saved := s.save()
+	lost := s.request("usr_b", 60_000)
+	s.later(windowOver)
+	s.putBack(t, saved)
+	before, err := s.db.Balance(t.Context(), "usr_b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.place.ByHand(t, `UPDATE journals SET available = available + 5 WHERE owner = 'usr_b'`)
+	s.reconcileStartup()
+	open, err := s.payouts.UnmatchedTransfers(t.Context())
+	if err != nil || len(open) != 1 {
+		t.Fatalf("unmatched are %+v, %v", open, err)
+	}
+	if err := s.payouts.ResolveUnmatchedTransfer(t.Context(), ada, open[0].ID()); err != nil {
+		t.Fatal(err)
+	}
+	s.place.ByHand(t, `UPDATE journals SET available = available - 5 WHERE owner = 'usr_b'`)
+	s.close()
+	s.open(t)
+	s.reconcileStartup()
+	if after, err := s.db.Balance(t.Context(), "usr_b"); err != nil || after != before {
+		t.Errorf("an admin has resolved a lost payout, and a start makes of the balance %+v the balance %+v, %v", before, after, err)
+	}
+	if _, err := s.db.Payout(t.Context(), lost.ID); !errors.Is(err, payout.ErrNotFound) {
+		t.Errorf("the payout of a resolved transfer: %v, want %v", err, payout.ErrNotFound)
+	}
+}
+
 func TestStartup_AnotherTransferOfAPayout_StopsItsSeller(t *testing.T) {
 	for name, prepare := range map[string]func(s *story){
 		"the same gateway": func(s *story) {

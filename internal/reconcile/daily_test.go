@@ -219,19 +219,34 @@ func TestRunDue_Failure_BacksOff(t *testing.T) {
 	}
 }
 
-// TestRunDue_NeverToTheEnd has a long outage begin before the service had reconciled any day to its end. It goes on with the first day that
-// was read.
+// TestRunDue_NeverToTheEnd has a long outage begin before the service had reconciled any day to its end. It goes on with the day on which
+// the gateway was first sent a payout, and reads a month at most.
 func TestRunDue_NeverToTheEnd(t *testing.T) {
 	w := newFixture(t)
 	w.pay("1234", 10_000)
-	w.goTo(4, 4)
-	p, err := w.service.Period("2026-11-03", "2026-11-03")
-	w.must(err)
-	_, err = w.service.Reconcile(t.Context(), p, false) // which is read, and not by the service itself
-	w.must(err)
-	w.goTo(9, 4)
+	w.broken = func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(http.StatusServiceUnavailable) }
+	for day := 3; day < 6; day++ {
+		w.goTo(day, 4)
+		if err := w.runDue(w.service); err == nil {
+			t.Fatal("it did not fail")
+		}
+	}
+	w.broken = nil
+	w.goTo(6, 4)
 	w.must(w.runDue(w.service))
-	w.wantDays(3, 4, 5, 6, 7, 8)
+	w.wantDays(2, 3, 4, 5)
+}
+
+func TestRunDue_NeverForMonths_ReadsOne(t *testing.T) {
+	w := newFixture(t)
+	w.pay("1234", 10_000)
+	w.now = time.Date(2027, 2, 3, 4, 0, 0, 0, india)
+	w.must(w.runDue(w.service))
+	days, err := w.options.Store.Days(t.Context(), w.now.AddDate(-1, 0, 0), w.now)
+	w.must(err)
+	if want := time.Date(2027, 1, 3, 0, 0, 0, 0, india); len(days) != 31 || !days[0].From.Equal(want) {
+		t.Errorf("%d days were read, from %s on; want 31, from %s on", len(days), days[0].From, want)
+	}
 }
 
 // A service that stops in the middle says so, and has not failed.

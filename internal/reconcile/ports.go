@@ -78,6 +78,8 @@ type Store interface {
 	KeepRun(ctx context.Context, r Run) error
 	// LastRuns lists the newest comparisons of all gateways, the newest first.
 	LastRuns(ctx context.Context, limit int) ([]Run, error)
+	// FirstSent is when the gateway was first sent a payout, and zero for never.
+	FirstSent(ctx context.Context) (time.Time, error)
 	// Reached is how far the service had come by itself at a time: the end of the last day, and zero for never.
 	Reached(ctx context.Context, at time.Time) (time.Time, error)
 

@@ -287,8 +287,8 @@ func (s *Service) dueDays(ctx context.Context) ([]Period, error) {
 	}
 	switch {
 	case reached.IsZero():
-		from, err := s.firstRead(ctx, s.midnight(over, -1))
-		return s.days(Period{from, over}), err
+		first, err := s.firstDue(ctx, over)
+		return s.days(Period{first, over}), err
 	case !reached.Before(over):
 		return nil, nil
 	default:
@@ -296,13 +296,19 @@ func (s *Service) dueDays(ctx context.Context) ([]Period, error) {
 	}
 }
 
-// firstRead is the first day of the last month whose statement was read, if that is before day; else day. If the service never
-// reconciled a day to its end, because an outage began soon after the first start, the days since then are due.
-func (s *Service) firstRead(ctx context.Context, day time.Time) (time.Time, error) {
+// firstDue is where a service begins that never reconciled a day to its end: with the day on which the gateway was first sent a payout,
+// at most a month before over, and at the latest with the day before over. An outage may have begun soon after the first start, or the
+// database was put back to before the first night.
+func (s *Service) firstDue(ctx context.Context, over time.Time) (time.Time, error) {
 	const month = 31
-	read, err := s.o.Store.Days(ctx, s.midnight(day, -month), day)
-	if err != nil || len(read) == 0 {
-		return day, err
+	sent, err := s.o.Store.FirstSent(ctx)
+	dayBefore, first := s.midnight(over, -1), s.midnight(over, -month)
+	switch {
+	case err != nil, sent.IsZero(), sent.After(dayBefore):
+		return dayBefore, err
+	case sent.After(first):
+		return s.midnight(sent, 0), nil
+	default:
+		return first, nil
 	}
-	return read[0].From, nil
 }

@@ -106,7 +106,7 @@ var apiBugs = []planted{
 		{inProof, "case journalState.Behind:\n\t\t\tcontinue\n", ""},
 	}},
 	{"the last admin is suspended", []edit{
-		{inAuth, "if role == Admin && !suspended {\n\t\treturn nil", "if role == Admin {\n\t\treturn nil"},
+		{inAuth, "&& to != (Access{Role: Admin}) {", "&& to.Role != Admin {"},
 	}},
 	{"no proof of lifting a hold is to be had", []edit{
 		{inDecision, "ChangeAccess, LiftHold,\n", "ChangeAccess,\n"},
@@ -221,5 +221,35 @@ var apiBugs = []planted{
 	}},
 	{"admins see a hold that is over", []edit{
 		{inAPI, "HoldUntil: stampOrNull(b.Hold(a.o.Now())),", "HoldUntil: stampOrNull(b.Hold(a.o.Now().AddDate(0, -1, 0))),"},
+	}},
+	{"a statement's file is named after the day behind its last", []edit{
+		{inProof, "s.To.Add(-time.Microsecond).In(s.zone)", "s.To.In(s.zone)"},
+	}},
+	{"a statement of a period before all entries has the first", []edit{
+		{inProof, "last = max(last, first-1)", "last = max(last, first-1, 1)"},
+	}},
+	{"a proof by password is good beside a second factor", []edit{
+		{inAuth, "hasFactor(all) && !given.ByCode || given.User", "given.User"},
+	}},
+	{"an address that was never confirmed is told the next one", []edit{
+		{inAuth, "mail.EmailChanged{Request: request, HoldUntil: until}", "mail.EmailChanged{Request: request, Now: t.Email, HoldUntil: until}"},
+	}},
+	{"four digits that are an amount find no account", []edit{
+		{inSearch, "if len(query) == 4 && allDigits(query) {", "if len(query) == 4 && allDigits(query) && len(r.Payouts) == 0 {"},
+	}},
+	{"a service that never compared a day begins with yesterday", []edit{
+		{inReconcile, "case err != nil, sent.IsZero(), sent.After(dayBefore):", "case true:"},
+	}},
+	{"a start forgets what an earlier one could not take in", []edit{
+		{inPayout, "if !unmatched.IsZero() && unmatched.Before(last) {", "if false {"},
+	}},
+	{"who undoes a change of address ends the links of earlier ones", []edit{
+		{inAuth, "tx.DeleteMailTokensSince(ctx, u.ID, UndoEmailChange, t.CreatedAt)", "tx.DeleteMailTokens(ctx, u.ID, UndoEmailChange)"},
+	}},
+	{"an account whose payouts are frozen can be deleted", []edit{
+		{inAuth, "if left, err = tx.HasOpenCase(ctx, user.ID); err == nil && left {", "if left, err = tx.HasOpenCase(ctx, user.ID); false {"},
+	}},
+	{"an event that can't be written is delivered empty", []edit{
+		{inWebhook, "body, err := s.o.Bodies(ctx, of)\n\tif err != nil {\n\t\treturn Answer{}, \"\", err\n\t}", "body, _ := s.o.Bodies(ctx, of)"},
 	}},
 }

@@ -24,7 +24,7 @@ var takeoverBugs = []planted{
 		{inAuth, "if err := tx.DeleteUnusedSessionLinks(ctx, userID); err != nil {\n\t\treturn err\n\t}\n\tfor _, purpose", "for _, purpose"},
 	}},
 	{"a forgotten password of an account that nobody confirmed is only replaced", []edit{
-		{inAuth, "if u.Verified {\n\t\tif err = s.replaceForgotten", "if u.Verified || !u.Suspended {\n\t\tif err = s.replaceForgotten"},
+		{inAuth, "if u.Verified || u.Role == Admin {\n\t\tif err = s.replaceForgotten", "if u.Verified || !u.Suspended {\n\t\tif err = s.replaceForgotten"},
 	}},
 	{"an identity without a verified address gets the account with it", []edit{
 		{inAuth, "case !who.EmailVerified:\n\t\treturn User{}, \"\", ErrEmailUnverified", "case !who.EmailVerified && user.Verified:\n\t\treturn User{}, \"\", ErrEmailUnverified"},

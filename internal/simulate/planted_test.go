@@ -39,6 +39,7 @@ const (
 	inMessage   = "internal/mail/message"
 	inReconcile = "internal/reconcile"
 	inSale      = "internal/sale"
+	inSearch    = "internal/search"
 	inStore     = "internal/store"
 	inWebhook   = "internal/webhook"
 )

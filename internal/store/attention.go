@@ -80,6 +80,14 @@ func (db *DB) OpenUnmatchedTransfers(ctx context.Context, limit int) ([]payout.U
 	return db.unmatchedTransfers(ctx, openUnmatchedTransfers, limit)
 }
 
+const oldestUnmatched = `SELECT MIN(COALESCE(made_at, found_at)) FROM unmatched_transfers WHERE resolved = 0 AND gateway = $1`
+
+// OldestUnmatched is when the oldest of a gateway's unmatched transfers was made, or found, that no admin has resolved; zero without one.
+func (db *DB) OldestUnmatched(ctx context.Context, at gateway.Name) (oldest time.Time, err error) {
+	err = db.queryRow(ctx, oldestUnmatched, string(at)).Scan(instant{&oldest})
+	return oldest, err
+}
+
 // OpenUnmatchedTransfer finds an unmatched transfer that no admin has resolved.
 func (db *DB) OpenUnmatchedTransfer(ctx context.Context, at gateway.Name, gatewayID string) (u payout.UnmatchedTransfer, found bool, err error) {
 	list, err := db.unmatchedTransfers(ctx, selectOpenTransfers+` AND gateway = $1 AND gateway_id = $2`, string(at), gatewayID)

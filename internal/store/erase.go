@@ -86,3 +86,13 @@ func (tx *Tx) HasMoney(ctx context.Context, userID string) (bool, error) {
 		&pending, &available, &inTransit, &processing)
 	return pending != 0 || available != 0 || inTransit != 0 || processing != 0, err
 }
+
+// HasOpenCase reports whether an admin has frozen a user's payouts, or one that ended unpaid has a discrepancy.
+func (tx *Tx) HasOpenCase(ctx context.Context, userID string) (bool, error) {
+	var frozen bool
+	if _, err := tx.one(ctx, `SELECT frozen FROM journals WHERE owner = $1`, []any{userID}, flagged{&frozen}); err != nil || frozen {
+		return frozen, err
+	}
+	id, err := tx.UnpaidWithDiscrepancy(ctx, userID)
+	return id != "", err
+}

@@ -125,6 +125,12 @@ func (tx *Tx) DeleteMailTokensSince(ctx context.Context, userID string, purpose 
 	return err
 }
 
+// NewestMailToken is when a user's newest token for a purpose was made; zero without one.
+func (tx *Tx) NewestMailToken(ctx context.Context, userID string, purpose auth.MailPurpose) (newest time.Time, err error) {
+	_, err = tx.one(ctx, `SELECT MAX(created_at) FROM mail_tokens WHERE user_id = $1 AND purpose = $2`, []any{userID, string(purpose)}, instant{&newest})
+	return newest, err
+}
+
 // VerifyUser records that a user's address is theirs.
 func (tx *Tx) VerifyUser(ctx context.Context, userID string) error {
 	_, err := tx.changeUser(ctx, userID, func(u *auth.User) bool {

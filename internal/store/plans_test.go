@@ -49,6 +49,8 @@ var homePlans = []plan{
 	{"the oldest payout under way", oldestOpen, `1000`, []string{"payouts_due (due_at<?)"}, []string{"payouts_due"}},
 	{"unmatched transfers", openUnmatchedTransfers, `100`, []string{"unmatched_transfers_open"}, []string{"unmatched_transfers_open"}},
 	{"the newest payouts sent through a gateway", newestSent, `'razorpayx', 20`, []string{"payouts_sent (gateway=?)"}, []string{"payouts_sent"}},
+	{"the oldest unmatched transfer of a gateway", oldestUnmatched, `'razorpayx'`, []string{"PRIMARY KEY (gateway=?)"}, []string{"unmatched_transfers_"}},
+	{"the first payout sent through a gateway", firstSent, `'razorpayx'`, []string{"payouts_sent (gateway=?)"}, []string{"payouts_sent"}},
 	{"accounts in review", accountsInReview, `100`, []string{"bank_accounts_in_review"}, []string{"bank_accounts_in_review"}},
 	{"a seller's sales", salesPage, `'asha', 20, 0`, []string{"sales_of_seller (seller_id=?)"}, []string{"Index Scan Backward using sales_of_seller"}},
 	{

@@ -403,7 +403,9 @@ func isMetOthers(err error) bool {
 		return true
 	}
 	e, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && (e.Code == "40001" || e.Code == "40P01")
+	// Another user got the address between the check and the change. The next try's check says so.
+	gotAddress := ok && e.Code == "23505" && e.ConstraintName == "users_email_key_key"
+	return ok && (e.Code == "40001" || e.Code == "40P01" || gotAddress)
 }
 
 // isLockTimeout says that a row was locked for longer than we wait.

@@ -322,6 +322,15 @@ func (s reconcileStore) LastRuns(ctx context.Context, limit int) ([]reconcile.Ru
 	return runs, err
 }
 
+// firstSent looks among the oldest payouts that were sent, which the index finds: the first that was asked for may have waited for days.
+const firstSent = `SELECT MIN(sent_at) FROM (SELECT sent_at FROM payouts WHERE gateway = $1 AND sent_at IS NOT NULL ORDER BY id LIMIT 1000) oldest`
+
+// FirstSent is when this gateway was first sent a payout; zero for never.
+func (s reconcileStore) FirstSent(ctx context.Context) (at time.Time, err error) {
+	err = s.queryRow(ctx, firstSent, s.gateway).Scan(instant{&at})
+	return at, err
+}
+
 // Reached is the end of the last day that the service had reconciled by itself at a time, with this gateway's statement.
 func (s reconcileStore) Reached(ctx context.Context, at time.Time) (reached time.Time, err error) {
 	err = s.queryOne(ctx, `SELECT ends_at FROM reconciliations WHERE gateway = $1 AND daily = 1 AND ended_at <= $2 AND ends_at <= $2 ORDER BY ends_at DESC LIMIT 1`,

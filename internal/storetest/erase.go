@@ -9,7 +9,9 @@ import (
 
 	"bursar/internal/auth"
 	"bursar/internal/bank"
+	"bursar/internal/decision"
 	"bursar/internal/ledger"
+	"bursar/internal/payout"
 	"bursar/internal/sale"
 	"bursar/internal/store"
 )
@@ -56,6 +58,16 @@ func testErasedUser(_ *testing.T, b *bench) {
 	b.wantCleanAudit()
 }
 
+func (b *bench) wantOpenCase(when, user string, want bool) {
+	b.Helper()
+	b.update(func(tx *store.Tx) error {
+		if open, err := tx.HasOpenCase(b.ctx(), user); open != want || err != nil {
+			b.Errorf("where %s, there is an open case: %t, %v; want %t", when, open, err, want)
+		}
+		return nil
+	})
+}
+
 func testHasMoney(_ *testing.T, b *bench) {
 	seller := b.seller("usr_a")
 	b.update(func(tx *store.Tx) error { return tx.InsertUser(b.ctx(), newUser("usr_b")) })
@@ -76,6 +88,23 @@ func testHasMoney(_ *testing.T, b *bench) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		b.Error(diff)
 	}
+	b.wantOpenCase("nothing is wrong", "usr_b", false)
+	decide := func(a decision.Action) {
+		b.update(func(tx *store.Tx) error {
+			return ledger.RecordDecision(b.ctx(), tx, decision.New(decision.By{Admin: "usr_admin"}, a, "usr_b", "usr_b", b.now))
+		})
+	}
+	decide(decision.FreezePayouts)
+	b.wantOpenCase("payouts are frozen", "usr_b", true)
+	decide(decision.UnfreezePayouts)
+	b.wantOpenCase("payouts are resumed", "usr_b", false)
+	paid := b.seller("usr_c")
+	b.fund(paid, 1000)
+	p := b.ask("pyt_1", paid, 100, 0)
+	p.Discrepancy = "its transfer is processed"
+	b.move(p, payout.Failed)
+	b.wantOpenCase("a payout that failed has a discrepancy", paid, true)
+	b.wantOpenCase("another seller's has", seller, false)
 	b.update(func(tx *store.Tx) error {
 		return tx.ResetUser(b.ctx(), auth.User{ID: seller, Email: "deleted " + seller, Role: auth.Buyer})
 	})

@@ -299,14 +299,24 @@ func testEmailChange(t *testing.T, b *bench) {
 	if diff := cmp.Diff(change, got); diff != "" {
 		t.Error(diff)
 	}
+	var undoneAt time.Time
 	for _, hash := range []string{"undo 1", "undo 2"} { // each change can be undone
 		undo := b.mailToken(hash, auth.UndoEmailChange)
-		undo.Email = hash + "@example.com"
+		undo.Email, undo.CreatedAt = hash+"@example.com", undo.CreatedAt.Add(time.Second)
+		undoneAt = undo.CreatedAt
 		b.keepToken(undo)
 	}
 	if !b.hasToken("undo 1", auth.UndoEmailChange, b.now) || !b.hasToken("undo 2", auth.UndoEmailChange, b.now) {
 		t.Error("a later change ends what undoes an earlier one")
 	}
+	b.update(func(tx *store.Tx) error {
+		for purpose, want := range map[auth.MailPurpose]time.Time{auth.UndoEmailChange: undoneAt, auth.UndoFactor: {}} {
+			if newest, err := tx.NewestMailToken(b.ctx(), "usr_1", purpose); err != nil || !newest.Equal(want) {
+				t.Errorf("the newest token for %s was made at %s, %v; want %s", purpose, newest, err, want)
+			}
+		}
+		return nil
+	})
 	b.keepToken(b.mailToken("factor 1", auth.UndoFactor))
 	b.keepToken(b.mailToken("factor 2", auth.UndoFactor))
 	if !b.hasToken("factor 1", auth.UndoFactor, b.now) || !b.hasToken("factor 2", auth.UndoFactor, b.now) {

@@ -56,6 +56,11 @@ func testNewestSent(_ *testing.T, b *bench) {
 		}
 	}
 	want("with payouts", start, "pyt_3", "pyt_2")
+	for at, want := range map[gateway.Name]time.Time{atGateway: start.Add(time.Hour), "another": {}} {
+		if first, err := b.db.Reconciling(at).FirstSent(b.ctx()); err != nil || !first.Equal(want) {
+			b.Errorf("gateway %q was first sent a payout at %s, %v; want %s", at, first, err, want)
+		}
+	}
 	for at, want := range map[gateway.Name]bool{atGateway: true, "another": false} {
 		if has, err := b.db.MayHaveTaken(b.ctx(), at); has != want || err != nil {
 			b.Errorf("gateway %q may have taken a payout: %t, %v; want %t", at, has, err, want)
@@ -171,6 +176,13 @@ func testUnsent(_ *testing.T, b *bench) {
 	})
 }
 
+func (b *bench) wantOldestUnmatched(at gateway.Name, want time.Time) {
+	b.Helper()
+	if oldest, err := b.db.OldestUnmatched(b.ctx(), at); err != nil || !oldest.Equal(want) {
+		b.Errorf("the oldest unmatched transfer of %s was made at %s, %v; want %s", at, oldest, err, want)
+	}
+}
+
 func testUnmatchedTransfers(_ *testing.T, b *bench) {
 	t := gateway.Transfer{
 		Report: gateway.Report{GatewayID: "pout_1", Reference: "pyt_1", Amount: 500, MadeAt: b.now, Progress: gateway.Paid},
@@ -192,6 +204,20 @@ func testUnmatchedTransfers(_ *testing.T, b *bench) {
 			return err
 		})
 	}
+	old := undated
+	old.GatewayID, old.MadeAt = "pout_3", b.now.Add(-time.Hour)
+	b.update(func(tx *store.Tx) error {
+		_, err := tx.RecordUnmatchedTransfer(b.ctx(), payout.UnmatchedTransfer{Gateway: other, Transfer: old, FoundAt: b.now, Why: "nobody knows"})
+		return err
+	})
+	b.wantOldestUnmatched(other, old.MadeAt)
+	b.wantOldestUnmatched(atGateway, b.now)
+	b.wantOldestUnmatched("a third", time.Time{})
+	b.update(func(tx *store.Tx) error {
+		_, err := tx.ResolveUnmatchedTransfer(b.ctx(), other, "pout_3")
+		return err
+	})
+	b.wantOldestUnmatched(other, b.now)
 	if n := b.watch().UnmatchedTransfers; n != 3 {
 		b.Errorf("%d unmatched transfers, want 3", n)
 	}

@@ -958,3 +958,33 @@ func TestSecretsAreKept(t *testing.T) {
 		t.Errorf("the log holds a secret: %s", d.log.String())
 	}
 }
+
+// TestDelivery_NotWritten_NotSent has an event that can't be written: nothing is posted in its place, and the endpoint is not to blame.
+func TestDelivery_NotWritten_NotSent(t *testing.T) {
+	d := newDesk(t)
+	r := newReceiver(t)
+	e, _ := d.add(r.URL)
+	bad := d.events(2)[0].ID
+	write := d.options.Bodies
+	d.options.Bodies = func(ctx context.Context, e event.Event) ([]byte, error) {
+		if e.ID == bad {
+			return nil, errors.New("the row can't be read")
+		}
+		return write(ctx, e)
+	}
+	var err error
+	d.Service, err = webhook.New(d.options)
+	d.must(err)
+	d.work()
+	if got := r.take(); len(got) != 1 || got[0].id() == bad {
+		t.Errorf("delivered are %v", got)
+	}
+	for _, delivery := range d.deliveries(webhook.Filter{}) {
+		if isBad := delivery.EventID == bad; isBad == (delivery.Status == webhook.Delivered) {
+			t.Errorf("the delivery is %+v", delivery)
+		}
+	}
+	if got := d.endpoint(e.ID); got.Failures != 0 || got.Status != webhook.Enabled {
+		t.Errorf("the endpoint is %+v", got)
+	}
+}

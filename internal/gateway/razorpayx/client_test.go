@@ -946,3 +946,25 @@ func TestContactNamesAlwaysFit(t *testing.T) {
 		}
 	})
 }
+
+// RazorpayX forgets an idempotency key after seven days: what it got later with the same key would be another payout.
+func TestCapabilities_KeysLiveSevenDays(t *testing.T) {
+	rupees, err := money.ParseCurrency("INR")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := razorpayx.Capabilities(rupees); got.KeyLifetime != 168*time.Hour || got.ResendFor() != 144*time.Hour {
+		t.Errorf("keys live for %s, and an order is sent again for %s", got.KeyLifetime, got.ResendFor())
+	}
+}
+
+// TestVerification_NameScore reads the least score and the best, which are no lack of one.
+func TestVerification_NameScore(t *testing.T) {
+	for score, want := range map[string]int{`0`: 0, `"0"`: 0, `1`: 1, `99.5`: 99, `100`: 100, `-1`: -1, `101`: -1, `null`: -1, `"high"`: -1} {
+		body := `{"id":"fav_00000000000001","status":"completed","results":{"account_status":"active","name_match_score":` + score + `}}`
+		got, err := newClient(t, serving(t, saying(200, body)), nil).Verification(t.Context(), verified, "fav_00000000000001")
+		if err != nil || got.NameScore != want {
+			t.Errorf("%s: %d, %v; want %d", score, got.NameScore, err, want)
+		}
+	}
+}

@@ -405,7 +405,7 @@ CREATE TABLE unmatched_transfers (
   gateway    TEXT NOT NULL,
   gateway_id TEXT NOT NULL, -- its id of the transfer; two gateways may use the same
   reference  TEXT NOT NULL, -- the payout's id
-  seller_id  TEXT NOT NULL, -- as the gateway tells it; empty where it does not
+  seller_id  TEXT NOT NULL, -- as the gateway tells it, or else the seller of the payout; empty for a transfer of no known seller
   amount     BIGINT NOT NULL, -- that the bank was sent
   currency   TEXT NOT NULL DEFAULT '', -- as the gateway tells it; empty where it does not
   progress   TEXT NOT NULL, -- when it was found
