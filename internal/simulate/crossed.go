@@ -21,7 +21,7 @@ type app struct {
 // before, recovery codes, and a way in through a provider.
 func (m *market) checkCrossedChanges() {
 	m.playAccount("dev.rao@example.com", func(a *member) []func() {
-		return []func(){a.endWhoChangesAddress, a.addWhileChangingAddress, a.undoAfterFactor, a.leaveWithProvider}
+		return []func(){a.endWhoChangesAddress, a.addWhileChangingAddress, a.proveByPasswordBefore, a.undoAfterFactor, a.undoSecondMove, a.moveUnconfirmed, a.leaveWithProvider}
 	})
 }
 
@@ -92,6 +92,48 @@ func (a *member) addWhileChangingAddress() {
 	a.m.assert(accountsKept, len(recovery) == 10, a.id, "%s has a second factor, and %d recovery codes", a.email, len(recovery))
 	a.holds("a link for the address that was asked for before the first factor", a.tell("POST", "/api/auth/email/confirm", "token", link), http.StatusBadRequest)
 	a.removeFactors(first)
+}
+
+// proveByPasswordBefore proves with the password that a factor may be added, and adds one without the proof, as a fresh sign-in may. The proof is
+// of no use then: a thief who knows the password may have made it.
+func (a *member) proveByPasswordBefore() {
+	a.token = a.signIn().token
+	given := a.tell("POST", "/api/auth/step-up", "action", "factor.add", "password", a.password)
+	a.holds("a proof by the password", given, http.StatusOK)
+	first, _ := a.addApp()
+	a.proof = given.Data.Proof
+	a.holds("another factor, proven by the password alone", a.tell("POST", "/api/auth/factors", "type", "totp"), http.StatusUnauthorized)
+	a.proof = ""
+	a.removeFactors(first)
+}
+
+// undoSecondMove has a thief move the account twice and undo the second move. That takes nothing from the owner, who undoes the first one.
+func (a *member) undoSecondMove() {
+	former, undo := a.email, []string{}
+	for _, email := range []string{"first.thief@example.com", "second.thief@example.com"} {
+		link := a.askForAddress(email)
+		a.holds("another address", a.tell("POST", "/api/auth/email/confirm", "token", link), http.StatusOK)
+		changed, isTold := mailTo[mail.EmailChanged](a.m, "")
+		a.m.assert(sellersTold, isTold && changed.Now == email && changed.Token != "", a.id, "the address of %s is %s now, and the mail about that is %+v", former, email, changed)
+		undo = append(undo, changed.Token)
+	}
+	for _, token := range []string{undo[1], undo[0]} {
+		err := a.on.users.UndoEmailChange(a.m.ctx, token, auth.Device{})
+		a.m.assert(takeoversEndAccess, err == nil, a.id, "%s was moved twice, and the second change and then the first are undone: %v", former, err)
+	}
+	a.token = a.signIn().token
+}
+
+// moveUnconfirmed has a person who never confirmed an address change it. The former one may be another person's, so the mail to it has neither the
+// new address nor a way into the account.
+func (a *member) moveUnconfirmed() {
+	other := &member{front: a.front, on: a.on, email: "kiran.rao@example.com", password: a.password}
+	other.token, other.proof = "", ""
+	other.register()
+	link := other.askForAddress("moved.kiran@example.com")
+	other.holds("another address", other.tell("POST", "/api/auth/email/confirm", "token", link), http.StatusOK)
+	told, isTold := mailTo[mail.EmailChanged](a.m, "")
+	a.m.assert(sellersTold, isTold && told.Now == "" && told.Token == "", other.id, "%s never confirmed the address and has another one, and the mail to the former one is %+v (there: %t)", other.email, told, isTold)
 }
 
 // removeFactors adds another factor and removes both. The recovery codes go with the last one, and the password is enough again.

@@ -46,6 +46,14 @@ func (m *market) checkDeletion() {
 	})
 	m.pass(m.now + time.Minute)
 	m.checkOwing(on, s)
+	m.spawn(0, admin, func() {
+		err := m.decideStop(s.id, true)
+		m.assert(answersAreKnown, err == nil, s.id, "payouts of %s, who has nothing, are frozen: %v", s.id, err)
+	})
+	m.pass(m.now + time.Minute)
+	m.deleteAccount(on, s, auth.ErrCaseOpen)
+	m.spawn(0, admin, func() { m.resume(s.id) })
+	m.pass(m.now + time.Hour)
 	m.deleteAccount(on, s, nil)
 	m.checkDeleted(on, s)
 }

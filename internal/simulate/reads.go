@@ -273,6 +273,7 @@ func (m *market) readPayout(on *instance, s *seller, list []payout.Payout) {
 		last = e.To
 	}
 	m.assert(readsAgree, err == nil && last == w.state, string(id), "the changes of payout %s end with %s (error %v), and it is %s", id, last, err, w.state)
+	m.findAccount(on, w.account)
 	for _, reference := range []string{string(id), w.last.GatewayID, w.last.UTR} {
 		if reference == "" {
 			continue
@@ -282,6 +283,17 @@ func (m *market) readPayout(on *instance, s *seller, list []payout.Payout) {
 		isFound := slices.ContainsFunc(found, func(p payout.Payout) bool { return p.ID == id })
 		m.assert(readsAgree, err == nil && isFound && len(found) == m.named(reference), string(id), "%q finds %d payouts (error %v)", reference, len(found), err)
 	}
+}
+
+// findAccount searches for the last four digits of a bank account.
+func (m *market) findAccount(on *instance, id bank.ID) {
+	a := m.model.accounts[id]
+	if a == nil {
+		return
+	}
+	all, err := search.Service{Store: on.db, Currency: rupees()}.Find(m.ctx, a.last4)
+	isFound := slices.ContainsFunc(all.Accounts, func(of bank.Account) bool { return of.ID == id && of.Seller == a.seller })
+	m.assert(readsAgree, err == nil && (isFound || len(all.Accounts) == search.Shown), string(id), "%s finds %d bank accounts (error %v), and not %s of %s", a.last4, len(all.Accounts), err, id, a.seller)
 }
 
 // named is how many payouts have a reference: those of two gateways may have the same.

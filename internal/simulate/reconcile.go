@@ -120,6 +120,11 @@ func (m *market) checkNights(on *instance) {
 		m.assert(nightsReconciled, i == 0 || d.From.Equal(reached), "", "the days up to %s were reconciled, and then those from %s on", reached, d.From)
 		reached = d.To
 	}
+	for id, w := range m.model.payouts {
+		if m.violation == nil && w.at == m.gateways.main().name && !w.last.SentAt.IsZero() && first >= 0 {
+			m.assert(nightsReconciled, !days[first].From.After(w.last.SentAt), string(id), "payout %s was sent at %s, and the first day that was reconciled is from %s on", id, w.last.SentAt, days[first].From)
+		}
+	}
 	m.assert(nightsReconciled, m.clock().Sub(reached) < 48*time.Hour+2*m.maintenanceEvery(), "", "the days up to %s were reconciled, and it is %s", reached, m.clock())
 	o, err := on.reconciling.Overview(m.ctx, 3)
 	isOrdered := slices.IsSortedFunc(o.Runs, func(a, b reconcile.Run) int { return strings.Compare(b.ID, a.ID) })

@@ -24,7 +24,7 @@ func (m *market) checkStatements(on *instance) {
 	for i, s := range m.sellers {
 		if i < statementsChecked && m.violation == nil {
 			m.checkStatement(on, s, keys, one(m, []proof.Format{proof.JSON, proof.CSV}))
-			m.checkPeriod(on, s)
+			m.checkPeriod(on, s, keys)
 		}
 	}
 }
@@ -52,22 +52,19 @@ func (m *market) checkStatement(on *instance, s *seller, keys proof.Keys, format
 	if !m.assert(statementsProve, err == nil, s.id, "the statement of %s: %v", s.id, err) {
 		return
 	}
-	var text bytes.Buffer
-	if err := statement.Write(&text, format); err != nil {
-		m.broken(statementsProve, s.id, "write the statement of "+s.id+": "+err.Error())
+	text, v := m.verifies(s, statement, format, keys)
+	if m.violation != nil {
 		return
 	}
-	m.keepSecret(text.String())
-	v, err := proof.Verify(bytes.NewReader(text.Bytes()), keys)
-	m.assert(statementsProve, err == nil && len(v.Problems) == 0 && v.Trusted && v.Seller == s.id && v.IsNewest, s.id,
-		"the statement of %s does not verify: %v, %v (trusted: %t, newest: %t)", s.id, err, v.Problems, v.Trusted, v.IsNewest)
+	m.assert(statementsProve, v.IsNewest, s.id, "the statement of %s up to now does not hold the newest entry", s.id)
 	row := m.model.row(s.id)
 	m.assert(statementsProve, v.Closing == row.Balances(), s.id, "the statement of %s ends with %+v, and there is %+v", s.id, v.Closing, row.Balances())
-	m.checkForged(s, v, text.Bytes(), keys)
+	m.checkForged(s, v, text, keys)
 }
 
-// checkPeriod gets statements of one of a seller's entries up to the newest, of the moment after that one, and of its day.
-func (m *market) checkPeriod(on *instance, s *seller) {
+// checkPeriod gets statements of one of a seller's entries up to the newest, of the moment after that one, of its day, and of days before
+// and after all entries. The statement of a day is named after it.
+func (m *market) checkPeriod(on *instance, s *seller, keys proof.Keys) {
 	const most = 10_000
 	list, err := on.db.Entries(m.ctx, s.id, 0, most)
 	if !m.assert(readsAgree, err == nil, s.id, "%s can't read their entries: %v", s.id, err) || len(list) == 0 {
@@ -76,14 +73,36 @@ func (m *market) checkPeriod(on *instance, s *seller) {
 	middle, day := list[len(list)/2].At, midnight(list[len(list)/2].At)
 	from, to, err := on.proofs.Period(day.Format(time.DateOnly), day.Format(time.DateOnly))
 	m.assert(statementsProve, err == nil && from.Equal(day) && to.Equal(day.AddDate(0, 0, 1)), s.id, "the statement of %s for %s is from %s to %s: %v", s.id, day.Format(time.DateOnly), from, to, err)
-	m.checkStatementOf(on, list, from, to)
+	ofDay := m.checkStatementOf(on, list, from, to)
+	date := day.Format(time.DateOnly)
+	m.assert(statementsProve, m.violation != nil || ofDay.FileName() == "statement-"+date+"-to-"+date, s.id, "the statement of %s for %s is called %s", s.id, date, ofDay.FileName())
 	m.checkStatementOf(on, list, middle, list[0].At)
 	m.checkStatementOf(on, list, middle.Add(time.Microsecond), middle.Add(2*time.Microsecond))
+	byTime := func(a, b ledger.Entry) int { return a.At.Compare(b.At) }
+	for _, day := range []time.Time{slices.MinFunc(list, byTime).At.AddDate(0, 0, -2), slices.MaxFunc(list, byTime).At.AddDate(0, 0, 1)} {
+		if empty := m.checkStatementOf(on, list, day, day.AddDate(0, 0, 1)); m.violation == nil {
+			m.verifies(s, empty, proof.CSV, keys)
+		}
+	}
+}
+
+// verifies writes a statement and verifies it with the public keys alone. It returns what was written, and what that proves.
+func (m *market) verifies(s *seller, statement *proof.Statement, format proof.Format, keys proof.Keys) ([]byte, proof.Verified) {
+	var text bytes.Buffer
+	if err := statement.Write(&text, format); err != nil {
+		m.broken(statementsProve, s.id, "write the statement of "+s.id+": "+err.Error())
+		return nil, proof.Verified{}
+	}
+	m.keepSecret(text.String())
+	v, err := proof.Verify(bytes.NewReader(text.Bytes()), keys)
+	m.assert(statementsProve, err == nil && len(v.Problems) == 0 && v.Trusted && v.Seller == s.id, s.id,
+		"the statement of %s does not verify: %v, %v (trusted: %t)", s.id, err, v.Problems, v.Trusted)
+	return text.Bytes(), v
 }
 
 // checkStatementOf gets a statement of a period, which has the entries from its beginning on and before its end, and the balances around them. The list
 // has all entries of the seller, the newest first; clocks that are off mix their times.
-func (m *market) checkStatementOf(on *instance, list []ledger.Entry, from, to time.Time) {
+func (m *market) checkStatementOf(on *instance, list []ledger.Entry, from, to time.Time) *proof.Statement {
 	seller, first, last := list[0].Owner, list[0].Number+1, int64(0)
 	for _, e := range list {
 		if !e.At.Before(from) {
@@ -107,6 +126,7 @@ func (m *market) checkStatementOf(on *instance, list []ledger.Entry, from, to ti
 		m.assert(statementsProve, statement.Opening == after(first-1) && statement.Closing == after(last), seller, "the statement of %s from %s to %s opens with %+v and closes with %+v, and should with %+v and %+v",
 			seller, from, to, statement.Opening, statement.Closing, after(first-1), after(last))
 	}
+	return statement
 }
 
 // checkForged alters a digit of a statement, which must then not verify.

@@ -200,9 +200,21 @@ func (m *market) checkListed(on *instance, a asking) {
 		m.assert(unmatchedListed, m.model.unmatched[f.listedAs()] != nil, f.reference,
 			"%s has listed what gateway %s made since %s, and transfer %s, made at %s, which no payout can be made of, is not listed as unmatched", on.name, f.at.name, a.since[f.at.name], f.id, made)
 	}
+	m.stopsStill(on, a)
 	list, err := on.payouts.UnmatchedTransfers(m.ctx)
 	m.assert(readsAgree, err == nil, "", "the unmatched transfers: %v", err)
 	m.checkUnmatched(list)
+}
+
+// stopsStill notes what an instance that has asked the gateways knows: each transfer that is listed as unmatched and that nobody has resolved, whenever
+// it was made and whichever instance listed it.
+func (m *market) stopsStill(on *instance, a asking) {
+	for _, f := range m.gateways.unmatchable {
+		u := m.model.unmatched[f.listedAs()]
+		if u != nil && !u.resolved && on.knows(f.at.name) && a.began-f.madeAt > maxLag && !slices.Contains(on.lost, f) {
+			on.lost = append(on.lost, f)
+		}
+	}
 }
 
 // checkUnmatched holds the unmatched transfers that an admin is shown against those that nobody has resolved.
