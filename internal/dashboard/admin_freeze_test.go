@@ -31,7 +31,7 @@ func TestFreeze_OnTheSellersPage(t *testing.T) {
 		t.Errorf("while payouts are frozen it is %+v", p)
 	}
 	o.seller.get("/dashboard/payouts/"+string(waits)).want(t, 200).reads(t, why, "Until then you can cancel it.").saysNot(t, "surely cancel")
-	o.admin.get(adminPayout(waits)).want(t, 200).reads(t, "Not sent, because payouts are frozen for this seller or paused for all.")
+	o.admin.get(adminPayout(waits)).want(t, 200).reads(t, "Not sent, because payouts are frozen for this seller or paused for all, or an unmatched transfer names the seller.")
 
 	o.admin.then(o.admin.post(unfreeze, "note", "It was a mistake.").leadsTo(t, person)).reads(t, "Those that waited are sent.", "Resumed payouts").saysNot(t, "Payouts are frozen.")
 	if p := o.step(waits); p.State == payout.Waiting {

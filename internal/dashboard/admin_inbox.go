@@ -260,7 +260,7 @@ func endpointEvidence(e webhook.Endpoint) string {
 func lateEvidence(p payout.Payout) string {
 	switch {
 	case p.IsStopped():
-		return "It waits because payouts are frozen for this seller or paused for all."
+		return "It waits because payouts are frozen for this seller or paused for all, or an unmatched transfer names the seller."
 	case p.State == payout.Unknown:
 		return fmt.Sprintf("The gateway's answer is missing; checked %s so far.", times(p.Tries))
 	case p.State == payout.Waiting:

@@ -48,7 +48,7 @@ func meaningOf(p payout.Payout) string {
 	switch p.State {
 	case payout.Waiting:
 		if p.IsStopped() {
-			return "Not sent, because payouts are frozen for this seller or paused for all. It is sent when they are resumed. The seller can cancel it."
+			return "Not sent, because payouts are frozen for this seller or paused for all, or an unmatched transfer names the seller. It is sent when they are resumed, or an admin has resolved that transfer. The seller can cancel it."
 		}
 		if p.Tries > 0 {
 			return "Not sent. The gateway turned it away, or could not be asked first. It is tried again by itself."
