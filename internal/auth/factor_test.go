@@ -11,6 +11,7 @@ import (
 	"github.com/pquerna/otp/totp"
 
 	"bursar/internal/auth"
+	"bursar/internal/bank"
 	"bursar/internal/decision"
 	"bursar/internal/fault"
 	"bursar/internal/ledger"
@@ -237,8 +238,15 @@ func TestForgottenPassword_OperatorsAdmin_KeepsFactors(t *testing.T) {
 	in, err := w.login(email, password, home)
 	wantErr(t, err, nil)
 	_, _, code := w.enrol(w.principal(in))
+	w.addBankAccount(bank.Account{
+		ID: "bka_1", Seller: in.User.ID, Holder: "Asha Rao", IFSC: "HDFC0000053", Last4: "6666", Status: bank.StatusVerified, Current: true,
+		NameScore: -1, CreatedAt: w.clock.Now(), VerifiedAt: w.clock.Now(),
+	})
 	wantErr(t, w.SetForgottenPassword(t.Context(), w.forgot(1), nextPassword, home), nil)
 	w.wantDead(in)
+	if a, err := w.db.BankAccountByID(t.Context(), "bka_1"); err != nil || a.Status != bank.StatusRejected {
+		t.Errorf("a bank account of before the address was confirmed is %s, %v", a.Status, err)
+	}
 	_, err = w.login(email, nextPassword, home)
 	challenge := w.challengeOf(err)
 	in, err = w.LoginFactor(t.Context(), auth.SecondStep{Challenge: challenge, SecondProof: auth.SecondProof{Code: code()}, Device: home})

@@ -30,20 +30,20 @@ func (s *street) squat() auth.SignIn {
 }
 
 // addBankAccount adds an account as if its seller had registered it.
-func (s *street) addBankAccount(a bank.Account) {
-	s.t.Helper()
-	err := s.db.Bank().InTx(s.t.Context(), func(tx bank.Tx) error {
-		if _, err := tx.InsertBankAccount(s.t.Context(), a); err != nil {
+func (w *fixture) addBankAccount(a bank.Account) {
+	w.t.Helper()
+	err := w.db.Bank().InTx(w.t.Context(), func(tx bank.Tx) error {
+		if _, err := tx.InsertBankAccount(w.t.Context(), a); err != nil {
 			return err
 		}
 		added, err := bank.Recorded(bank.Account{ID: a.ID}, a, "user:"+a.Seller, a.CreatedAt)
 		if err == nil {
-			_, err = tx.Append(s.t.Context(), added)
+			_, err = tx.Append(w.t.Context(), added)
 		}
 		return err
 	})
 	if err != nil {
-		s.t.Fatal(err)
+		w.t.Fatal(err)
 	}
 }
 

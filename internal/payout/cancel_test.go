@@ -266,6 +266,7 @@ func TestCancel_GatewayNotConfigured(t *testing.T) {
 	}{
 		"never sent":                           {fair, false, payout.Caller{User: "usr_a"}, payout.ErrCancelUnclear},
 		"never sent, by an admin":              {fair, false, payout.Caller{User: "usr_ada", Admin: true, Note: "It is not in its records."}, nil},
+		"never sent, by an admin who sells":    {fair, false, payout.Caller{User: "usr_a", Admin: true}, payout.ErrCancelUnclear},
 		"never sent, as restored, by an admin": {fair, true, payout.Caller{User: "usr_ada", Admin: true, Note: "It is not in its records."}, payout.ErrCancelUnclear},
 		"turned away, by an admin":             {closed, false, payout.Caller{User: "usr_ada", Admin: true, Note: "It is not in its records."}, payout.ErrCancelUnclear},
 	} {

@@ -2,6 +2,7 @@ package payout
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 
@@ -10,6 +11,9 @@ import (
 	"bursar/internal/gateway"
 	"bursar/internal/ledger"
 )
+
+// errNotTakenIn undoes an import: an admin has settled the transfer, or the ledger has the payout.
+var errNotTakenIn = errors.New("the transfer is not taken in")
 
 const tamperedSeller = "the records of its seller were changed outside the service; once they are repaired, it is taken in within minutes"
 
@@ -30,19 +34,26 @@ func (s *Service) importTransfer(ctx context.Context, g gateway.Gateway, id ID, 
 		return false, s.keepLost(ctx, g, id, t, why)
 	}
 	found := waiting
-	err = s.o.Store.InTx(ctx, func(tx Tx) (err error) {
-		imported = false
+	err = s.o.Store.InTx(ctx, func(tx Tx) error {
 		if err := tx.ForgetUnmatchedTransfer(ctx, g.Name(), t.GatewayID); err != nil { // an earlier try could not take it in
 			return err
 		}
 		// An admin has settled it in another way. The row that is forgotten is locked, so that nobody resolves it meanwhile.
-		if settled, err := s.isResolved(ctx, lostTransfer{g, id, t}); err != nil || settled {
+		isSettled, err := s.wasResolved(ctx, UnmatchedTransfer{Gateway: g.Name(), Transfer: t}.ID())
+		if err == nil && isSettled {
+			err = errNotTakenIn
+		}
+		if err != nil {
 			return err
 		}
 		if err := tx.DeleteUnrecordedPayout(ctx, id); err != nil {
 			return err
 		}
-		if imported, err = tx.ImportPayout(ctx, waiting); err != nil || !imported {
+		isNew, err := tx.ImportPayout(ctx, waiting)
+		if err == nil && !isNew {
+			err = errNotTakenIn
+		}
+		if err != nil {
 			return err
 		}
 		now := s.o.Now()
@@ -69,7 +80,10 @@ func (s *Service) importTransfer(ctx context.Context, g gateway.Gateway, id ID, 
 	if isTampered(err) { // no money of this seller moves, and the others go on
 		return false, s.keepLost(ctx, g, id, t, tamperedSeller)
 	}
-	if err != nil || !imported {
+	if errors.Is(err, errNotTakenIn) {
+		return false, nil
+	}
+	if err != nil {
 		return false, err
 	}
 	s.o.StateChanged("", Waiting)

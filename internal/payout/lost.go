@@ -15,7 +15,8 @@ import (
 
 // lostTransfers are transfers of sellers that a gateway listed and that the ledger could not take in. Their money has left, and the
 // balances do not say so: such a seller requests no payout, and none is sent, until the transfer is taken in or an admin has resolved it.
-// They are kept in memory, where who can write to the database can't reach them.
+// They are kept in memory, where an attacker who can write to the database can't reach them. Those that the database lists stop their sellers too:
+// another instance found them, or an earlier start, or a gateway that is not configured any more.
 type lostTransfers struct {
 	sync.Mutex
 	of      map[string][]lostTransfer // by seller
@@ -23,6 +24,10 @@ type lostTransfers struct {
 	triedAt time.Time
 	// triedOf is the seller whose transfer was tried last.
 	triedOf string
+	// named are the sellers whom an open unmatched transfer of the database names, whichever instance found it and at whichever gateway.
+	// They were read last at readAt, or that was tried.
+	named  map[string]bool
+	readAt time.Time
 	// unwritten are, by seller, the payouts of which it is not written yet what their gateway has told, and until when they stop the seller's.
 	unwritten map[string]map[ID]time.Time
 }
@@ -157,7 +162,37 @@ func (s *Service) hasLost(seller string) bool {
 			return true
 		}
 	}
-	return len(s.lost.of[seller]) > 0
+	return len(s.lost.of[seller]) > 0 || s.lost.named[seller]
+}
+
+// readNamed reads whom the open unmatched transfers of the database name.
+func (s *Service) readNamed(ctx context.Context) error {
+	sellers, err := s.o.Store.UnmatchedSellers(ctx, maxLost)
+	if err != nil {
+		return fmt.Errorf("read whom unmatched transfers name: %w", err)
+	}
+	if len(sellers) >= maxLost {
+		return fmt.Errorf("unmatched transfers name more than %d sellers", maxLost)
+	}
+	named := make(map[string]bool, len(sellers))
+	for _, seller := range sellers {
+		named[seller] = true
+	}
+	s.lost.Lock()
+	defer s.lost.Unlock()
+	s.lost.named, s.lost.readAt = named, s.o.Now()
+	return nil
+}
+
+// namedAreOld reports, each minute once, that it is time to read again whom unmatched transfers name.
+func (l *lostTransfers) namedAreOld(now time.Time) bool {
+	l.Lock()
+	defer l.Unlock()
+	if now.Sub(l.readAt) < lostWait {
+		return false
+	}
+	l.readAt = now
+	return true
 }
 
 // stop stops the payouts of a payout's seller until a time; none lets them go on, as far as this payout goes.
@@ -179,13 +214,14 @@ func (l *lostTransfers) stop(p Payout, until time.Time) {
 	l.unwritten[p.Seller][p.ID] = until
 }
 
-// retryLost tries once more to take in what was lost, now and then, and forgets what was, or what an admin has resolved.
+// retryLost tries once more to take in what was lost, now and then, and forgets what was, or what an admin has resolved. Then it reads whom the
+// transfers name that are left.
 func (s *Service) retryLost(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, lostTime)
 	defer cancel()
 	for _, lost := range s.lost.due(s.o.Now()) {
 		if ctx.Err() != nil { // the others are tried the next time
-			return
+			break
 		}
 		isEnded, err := s.isResolved(ctx, lost)
 		if err == nil && !isEnded {
@@ -195,6 +231,11 @@ func (s *Service) retryLost(ctx context.Context) {
 			s.o.Logger.WarnContext(ctx, "payout not taken in from the gateway", slog.String("payout_id", string(lost.id)), slog.Any("error", err))
 		} else if isEnded {
 			s.lost.remove(lost)
+		}
+	}
+	if s.lost.namedAreOld(s.o.Now()) {
+		if err := s.readNamed(ctx); err != nil { // those that were read before stand
+			s.o.Logger.WarnContext(ctx, "unmatched transfers not read", slog.Any("error", err))
 		}
 	}
 }
@@ -212,11 +253,18 @@ func (s *Service) takeInLost(ctx context.Context, lost lostTransfer) (bool, erro
 	return lost.isOf(known), err
 }
 
-// isResolved reports whether an admin has resolved an unmatched transfer. That is asked of the journal: the row may have been changed by hand.
+// isResolved reports whether an admin has resolved an unmatched transfer, and no where the platform's journal was changed.
 func (s *Service) isResolved(ctx context.Context, lost lostTransfer) (bool, error) {
-	entries, err := s.o.Store.EntriesAbout(ctx, decision.Platform, lost.unmatchedID())
+	is, err := s.wasResolved(ctx, lost.unmatchedID())
 	if isTampered(err) {
 		return false, nil
 	}
+	return is, err
+}
+
+// wasResolved reports whether an admin has resolved an unmatched transfer, by its [UnmatchedTransfer.ID]. That is asked of the journal: the row may have
+// been changed by hand. It fails with [ledger.ErrTampered].
+func (s *Service) wasResolved(ctx context.Context, id string) (bool, error) {
+	entries, err := s.o.Store.EntriesAbout(ctx, decision.Platform, id)
 	return slices.ContainsFunc(entries, isDecision(decision.ResolveUnmatchedTransfer)), err
 }

@@ -43,8 +43,11 @@ type Store interface {
 	PayoutsWithoutGateway(ctx context.Context, limit int) ([]Payout, error)
 	// OpenUnmatchedTransfers lists unmatched transfers that no admin has resolved, the first found first.
 	OpenUnmatchedTransfers(ctx context.Context, limit int) ([]UnmatchedTransfer, error)
-	// OldestUnmatched is when the oldest of a gateway's unmatched transfers was made, or found, that no admin has resolved; zero without one.
-	OldestUnmatched(ctx context.Context, at gateway.Name) (time.Time, error)
+	// OldestUnmatched is when the oldest of a gateway's unmatched transfers that no admin has resolved, and that are unmatched for this reason, was
+	// made or found; zero without one.
+	OldestUnmatched(ctx context.Context, at gateway.Name, why string) (time.Time, error)
+	// UnmatchedSellers lists the sellers whom unmatched transfers of any gateway name that no admin has resolved, up to limit.
+	UnmatchedSellers(ctx context.Context, limit int) ([]string, error)
 	// OpenUnmatchedTransfer finds one of them.
 	OpenUnmatchedTransfer(ctx context.Context, at gateway.Name, gatewayID string) (u UnmatchedTransfer, found bool, err error)
 	// TakenByStatement is what left our account at the payout's gateway for it, less what came back, as far as the gateway's statement

@@ -14,8 +14,8 @@ import (
 	"bursar/internal/ledger"
 )
 
-// ReconcileStartup asks each gateway for every transfer since the last sending through it that the ledger tells of, or since the oldest
-// that matches no payout and that no admin has resolved. It takes into the ledger what that does not know. A gateway that can't list is not waited for, see [Service.reconcileUnlisted].
+// ReconcileStartup asks each gateway for every transfer since the last sending through it that the ledger tells of, and
+// takes into the ledger what it does not know. It goes back to the oldest transfer that an earlier start could not take in for its seller's records. A gateway that can't list is not waited for, see [Service.reconcileUnlisted].
 // A database that was restored to an older state calls payouts waiting that were sent, and has lost others altogether. Until
 // ReconcileStartup has succeeded once, nothing is due, so nothing is sent. A call that fails is continued by the next call.
 // It is safe to repeat, to break off, and to run on many instances at once.
@@ -37,6 +37,9 @@ func (s *Service) ReconcileStartup(ctx context.Context) error {
 		}
 		s.progress.done = append(s.progress.done, g.Name())
 		s.progress.since, s.progress.listed, s.progress.next = time.Time{}, 0, ""
+	}
+	if err := s.readNamed(ctx); err != nil {
+		return err
 	}
 	s.progress.done = nil
 	s.startupReconciled.Store(true)
@@ -116,8 +119,8 @@ func (s *Service) reconcileGateway(ctx context.Context, g gateway.Gateway) error
 		if last.IsZero() { // a database without users has lost no payout
 			return nil
 		}
-		// What an earlier start could not take in stops its seller still. That is kept in memory, so it is listed again.
-		unmatched, err := s.o.Store.OldestUnmatched(ctx, g.Name())
+		// What an earlier start could not take in for its seller's records is taken in once they are repaired, so it is listed again.
+		unmatched, err := s.o.Store.OldestUnmatched(ctx, g.Name(), tamperedSeller)
 		if err != nil {
 			return fmt.Errorf("find the oldest unmatched transfer of gateway %s: %w", g.Name(), err)
 		}

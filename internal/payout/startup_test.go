@@ -781,8 +781,39 @@ func TestStartup_Unmatched_StopsTheSellerItNames(t *testing.T) {
 	}
 }
 
-// A gateway lists another transfer under the reference of a payout that has its own. The money of both has left, so the seller gets no other
-// payout until an admin has looked, who is not the seller.
+// An unmatched transfer stops its seller on each instance within a minute, and stops them still once its gateway was taken away.
+func TestStartup_Unmatched_StopsElsewhere(t *testing.T) {
+	t.Run("another instance", func(t *testing.T) {
+		s := newStory(t)
+		s.later(windowOver)
+		s.gateway.twofold = true // which lists another transfer of the payout
+		if err := s.newPayoutsOn(t, s.db.Payouts()).ReconcileStartup(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		s.gateway.twofold = false
+		s.later(time.Minute)
+		s.wantOnHold("usr_a")
+	})
+	t.Run("another gateway", func(t *testing.T) {
+		s := newStory(t)
+		saved := s.save()
+		s.gateway.transfers["pyt_000000000000000000000007"] = &transfer{id: "pout_7", order: gateway.Order{Seller: "usr_a", Account: "bka_usr_b", Gross: 60_000}, amount: 60_000, progress: gateway.Paid, made: s.now}
+		s.putBack(t, saved)
+		s.reconcileStartup()
+		s.route("another", s.another())
+		s.wantOnHold("usr_a")
+		open, err := s.payouts.UnmatchedTransfers(t.Context())
+		if err != nil || len(open) != 1 {
+			t.Fatalf("unmatched are %+v, %v", open, err)
+		}
+		if err := s.payouts.ResolveUnmatchedTransfer(t.Context(), ada, open[0].ID()); err != nil {
+			t.Fatal(err)
+		}
+		s.later(time.Minute)
+		s.request("usr_a", 60_000)
+	})
+}
+
 // TestStartup_Unmatched_StopsAfterAnotherStart starts the service again once other sellers were paid. What the first start could not take in was made
 // before those payouts, and stops its seller still.
 func TestStartup_Unmatched_StopsAfterAnotherStart(t *testing.T) {
@@ -826,6 +857,15 @@ func TestStartup_Unmatched_StopsAfterAnotherStart(t *testing.T) {
 // TestImport_Resolved_LeftAlone has an admin settle a lost payout by hand, because the records of its seller were changed. They are repaired, and the
 // next start could take it in: it would be paid for twice.
 func TestImport_Resolved_LeftAlone(t *testing.T) {
+	for name, change := range map[string]string{
+		"repaired": `UPDATE journals SET available = available WHERE owner = 'usr_b'`, "the platform's journal is damaged": `UPDATE entries SET actor = 'admin:usr_z' WHERE owner = 'platform'`,
+	} {
+		t.Run(name, func(t *testing.T) { leavesResolvedAlone(t, change) })
+	}
+}
+
+func leavesResolvedAlone(t *testing.T, change string) {
+	t.Helper()
 	s := newStory(t)
 	saved := s.save()
 	lost := s.request("usr_b", 60_000)
@@ -845,6 +885,7 @@ func TestImport_Resolved_LeftAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.place.ByHand(t, `UPDATE journals SET available = available - 5 WHERE owner = 'usr_b'`)
+	s.place.ByHand(t, change)
 	s.close()
 	s.open(t)
 	s.reconcileStartup()
@@ -856,6 +897,8 @@ func TestImport_Resolved_LeftAlone(t *testing.T) {
 	}
 }
 
+// A gateway lists another transfer under the reference of a payout that has its own. The money of both has left, so the seller gets no other
+// payout until an admin has looked, who is not the seller.
 func TestStartup_AnotherTransferOfAPayout_StopsItsSeller(t *testing.T) {
 	for name, prepare := range map[string]func(s *story){
 		"the same gateway": func(s *story) {

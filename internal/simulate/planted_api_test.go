@@ -234,22 +234,19 @@ var apiBugs = []planted{
 	{"an address that was never confirmed is told the next one", []edit{
 		{inAuth, "mail.EmailChanged{Request: request, HoldUntil: until}", "mail.EmailChanged{Request: request, Now: t.Email, HoldUntil: until}"},
 	}},
-	{"four digits that are an amount find no account", []edit{
-		{inSearch, "if len(query) == 4 && allDigits(query) {", "if len(query) == 4 && allDigits(query) && len(r.Payouts) == 0 {"},
+	{"four digits find no account", []edit{
+		{inSearch, "if len(query) == 4 && allDigits(query) {", "if len(query) == 5 && allDigits(query) {"},
 	}},
 	{"a service that never compared a day begins with yesterday", []edit{
 		{inReconcile, "case err != nil, sent.IsZero(), sent.After(dayBefore):", "case true:"},
 	}},
-	{"a start forgets what an earlier one could not take in", []edit{
-		{inPayout, "if !unmatched.IsZero() && unmatched.Before(last) {", "if false {"},
+	{"an instance knows only of the unmatched transfers that it has listed", []edit{
+		{inPayout, "return len(s.lost.of[seller]) > 0 || s.lost.named[seller]", "return len(s.lost.of[seller]) > 0"},
 	}},
 	{"who undoes a change of address ends the links of earlier ones", []edit{
 		{inAuth, "tx.DeleteMailTokensSince(ctx, u.ID, UndoEmailChange, t.CreatedAt)", "tx.DeleteMailTokens(ctx, u.ID, UndoEmailChange)"},
 	}},
 	{"an account whose payouts are frozen can be deleted", []edit{
 		{inAuth, "if left, err = tx.HasOpenCase(ctx, user.ID); err == nil && left {", "if left, err = tx.HasOpenCase(ctx, user.ID); false {"},
-	}},
-	{"an event that can't be written is delivered empty", []edit{
-		{inWebhook, "body, err := s.o.Bodies(ctx, of)\n\tif err != nil {\n\t\treturn Answer{}, \"\", err\n\t}", "body, _ := s.o.Bodies(ctx, of)"},
 	}},
 }

@@ -38,15 +38,16 @@ func unmatchedID(at port.Name, gatewayID string) string { return string(at) + ":
 
 // unmatched is a transfer that is listed as matching no payout, until an admin has resolved it.
 type unmatched struct {
-	resolved   bool
-	resolvedAt time.Duration
+	resolved             bool
+	listedAt, resolvedAt time.Duration
 }
 
-// waitsFor reports whether a seller's payouts have to wait for a transfer that an instance has listed, that names them and that nobody has resolved.
+// waitsFor reports whether a seller's payouts have to wait for a transfer that names them and that nobody has resolved: the instance has listed it, or
+// another one has, some minutes ago.
 func (m *market) waitsFor(on *instance, seller string) bool {
-	return slices.ContainsFunc(on.lost, func(f *unmatchable) bool {
+	return slices.ContainsFunc(m.gateways.unmatchable, func(f *unmatchable) bool {
 		u := m.model.unmatched[f.listedAs()]
-		return f.seller == seller && u != nil && !u.resolved
+		return f.seller == seller && u != nil && !u.resolved && (slices.Contains(on.lost, f) || m.now-u.listedAt >= learnsOfIt)
 	})
 }
 
@@ -200,21 +201,9 @@ func (m *market) checkListed(on *instance, a asking) {
 		m.assert(unmatchedListed, m.model.unmatched[f.listedAs()] != nil, f.reference,
 			"%s has listed what gateway %s made since %s, and transfer %s, made at %s, which no payout can be made of, is not listed as unmatched", on.name, f.at.name, a.since[f.at.name], f.id, made)
 	}
-	m.stopsStill(on, a)
 	list, err := on.payouts.UnmatchedTransfers(m.ctx)
 	m.assert(readsAgree, err == nil, "", "the unmatched transfers: %v", err)
 	m.checkUnmatched(list)
-}
-
-// stopsStill notes what an instance that has asked the gateways knows: each transfer that is listed as unmatched and that nobody has resolved, whenever
-// it was made and whichever instance listed it.
-func (m *market) stopsStill(on *instance, a asking) {
-	for _, f := range m.gateways.unmatchable {
-		u := m.model.unmatched[f.listedAs()]
-		if u != nil && !u.resolved && on.knows(f.at.name) && a.began-f.madeAt > maxLag && !slices.Contains(on.lost, f) {
-			on.lost = append(on.lost, f)
-		}
-	}
 }
 
 // checkUnmatched holds the unmatched transfers that an admin is shown against those that nobody has resolved.
@@ -239,7 +228,8 @@ func (m *market) wasListed(on *instance, u payout.UnmatchedTransfer) {
 	m.assert(unmatchedListed, u.Transfer.Reference == f.reference && u.Transfer.Amount == f.amount && u.Why != "", f.reference, "transfer %s of %d is listed as %+v", f.id, f.amount, u)
 	known := m.model.unmatched[id]
 	m.assert(unmatchedListed, known == nil, f.reference, "unmatched transfer %s is listed again: %+v", id, known)
-	m.model.unmatched[id] = &unmatched{}
+	m.model.unmatched[id] = &unmatched{listedAt: m.now}
+	m.lookEverywhere()
 	on.lost = append(on.lost, f)
 	m.tally.unmatched++
 	m.print("%s %s unmatched\n", id, f.reference)
@@ -247,10 +237,31 @@ func (m *market) wasListed(on *instance, u payout.UnmatchedTransfer) {
 	if m.closing || m.chance(300) { // it waits in the inbox
 		return
 	}
-	soon := m.between(0, one(m, []time.Duration{3 * time.Minute, 3 * time.Minute, 6 * time.Hour}))
+	longest := one(m, []time.Duration{3 * time.Minute, 3 * time.Minute, 6 * time.Hour})
+	soon := m.between(0, longest)
+	if longest > time.Hour {
+		soon += 3 * time.Hour
+		m.askAfterRestarts(f)
+	}
 	for range 1 + btoi(m.chance(600)) {
 		m.spawn(soon+m.between(0, 20*time.Millisecond), admin, func() { m.resolveUnmatched(id) })
 	}
+}
+
+// askAfterRestarts has all instances started again while a transfer is unmatched and others were paid after it, and has the seller whom it names ask for
+// a payout.
+func (m *market) askAfterRestarts(f *unmatchable) {
+	at := slices.IndexFunc(m.sellers, func(s *seller) bool { return s.id == f.seller })
+	if at < 0 {
+		return
+	}
+	s := m.sellers[at]
+	m.after(90*time.Minute, func() {
+		for _, mc := range m.machines {
+			m.restart(mc, 0)
+		}
+	})
+	m.spawn(2*time.Hour, "seller "+s.name, func() { m.send(&ask{seller: s.id, amount: minimum, notes: s.temper.name}) })
 }
 
 // resolveUnmatched has the admin resolve an unmatched transfer, which another request may have done meanwhile. An instance that is started then may find
@@ -277,6 +288,11 @@ func (m *market) wasResolved(at port.Name, gatewayID string) {
 		known.resolved, known.resolvedAt = true, m.now
 	}
 	m.print("%s resolved\n", id)
+	m.lookEverywhere()
+}
+
+// lookEverywhere has all instances look for due payouts each minute for a while, by when they know of an unmatched transfer.
+func (m *market) lookEverywhere() {
 	for _, mc := range m.machines { // a loop looks all the time, also where nothing is due
 		for after := time.Minute; after <= learnsOfIt; after += time.Minute {
 			m.after(after, func() {
@@ -288,7 +304,7 @@ func (m *market) wasResolved(at port.Name, gatewayID string) {
 	}
 }
 
-// learnsOfIt is how long it may take an instance to learn that a transfer is resolved: it asks each minute, and the database may not answer.
+// learnsOfIt is how long it may take an instance to learn that a transfer is unmatched, or resolved: it asks each minute, and the database may not answer.
 const learnsOfIt = 10 * time.Minute
 
 // isUnresolved reports whether what the gateway calls so is a transfer that no payout can be made of, and that no admin has resolved.

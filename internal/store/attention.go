@@ -80,12 +80,23 @@ func (db *DB) OpenUnmatchedTransfers(ctx context.Context, limit int) ([]payout.U
 	return db.unmatchedTransfers(ctx, openUnmatchedTransfers, limit)
 }
 
-const oldestUnmatched = `SELECT MIN(COALESCE(made_at, found_at)) FROM unmatched_transfers WHERE resolved = 0 AND gateway = $1`
+const (
+	oldestUnmatched  = `SELECT MIN(COALESCE(made_at, found_at)) FROM unmatched_transfers WHERE resolved = 0 AND gateway = $1 AND why = $2`
+	unmatchedSellers = `SELECT DISTINCT seller_id FROM unmatched_transfers WHERE resolved = 0 AND seller_id <> '' LIMIT $1 + 0`
+	namesSeller      = `SELECT 1 FROM unmatched_transfers WHERE resolved = 0 AND seller_id = $1 LIMIT 1`
+)
 
-// OldestUnmatched is when the oldest of a gateway's unmatched transfers was made, or found, that no admin has resolved; zero without one.
-func (db *DB) OldestUnmatched(ctx context.Context, at gateway.Name) (oldest time.Time, err error) {
-	err = db.queryRow(ctx, oldestUnmatched, string(at)).Scan(instant{&oldest})
+// OldestUnmatched is when the oldest of a gateway's open unmatched transfers that are so for a reason was made or found; zero without one.
+func (db *DB) OldestUnmatched(ctx context.Context, at gateway.Name, why string) (oldest time.Time, err error) {
+	err = db.queryRow(ctx, oldestUnmatched, string(at), why).Scan(instant{&oldest})
 	return oldest, err
+}
+
+// UnmatchedSellers lists the sellers whom open unmatched transfers name, up to limit.
+func (db *DB) UnmatchedSellers(ctx context.Context, limit int) ([]string, error) {
+	var sellers []string
+	err := db.query(ctx, unmatchedSellers, collect(&sellers, itself), limit)
+	return sellers, err
 }
 
 // OpenUnmatchedTransfer finds an unmatched transfer that no admin has resolved.

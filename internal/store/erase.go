@@ -87,11 +87,16 @@ func (tx *Tx) HasMoney(ctx context.Context, userID string) (bool, error) {
 	return pending != 0 || available != 0 || inTransit != 0 || processing != 0, err
 }
 
-// HasOpenCase reports whether an admin has frozen a user's payouts, or one that ended unpaid has a discrepancy.
+// HasOpenCase reports whether an admin has frozen a user's payouts, one that ended unpaid has a discrepancy, or an open unmatched transfer
+// names the user.
 func (tx *Tx) HasOpenCase(ctx context.Context, userID string) (bool, error) {
 	var frozen bool
 	if _, err := tx.one(ctx, `SELECT frozen FROM journals WHERE owner = $1`, []any{userID}, flagged{&frozen}); err != nil || frozen {
 		return frozen, err
+	}
+	var one int
+	if isNamed, err := tx.one(ctx, namesSeller, []any{userID}, &one); err != nil || isNamed {
+		return isNamed, err
 	}
 	id, err := tx.UnpaidWithDiscrepancy(ctx, userID)
 	return id != "", err

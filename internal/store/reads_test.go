@@ -47,7 +47,8 @@ func TestRead_FailureIsReturned(t *testing.T) {
 			_, _, err := db.OpenUnmatchedTransfer(ctx, "sandbox", "pout_1")
 			return err
 		},
-		"OldestUnmatched":        func(ctx context.Context) error { _, err := db.OldestUnmatched(ctx, "sandbox"); return err },
+		"OldestUnmatched":        func(ctx context.Context) error { _, err := db.OldestUnmatched(ctx, "sandbox", "x"); return err },
+		"UnmatchedSellers":       func(ctx context.Context) error { _, err := db.UnmatchedSellers(ctx, 10); return err },
 		"OpenUnmatchedTransfers": func(ctx context.Context) error { _, err := db.OpenUnmatchedTransfers(ctx, 10); return err },
 		"UserByEmail":            func(ctx context.Context) error { _, _, err := db.UserByEmail(ctx, "x"); return err },
 		"UserByID":               func(ctx context.Context) error { _, _, err := db.UserByID(ctx, "x"); return err },

@@ -178,7 +178,7 @@ func testUnsent(_ *testing.T, b *bench) {
 
 func (b *bench) wantOldestUnmatched(at gateway.Name, want time.Time) {
 	b.Helper()
-	if oldest, err := b.db.OldestUnmatched(b.ctx(), at); err != nil || !oldest.Equal(want) {
+	if oldest, err := b.db.OldestUnmatched(b.ctx(), at, "nobody knows"); err != nil || !oldest.Equal(want) {
 		b.Errorf("the oldest unmatched transfer of %s was made at %s, %v; want %s", at, oldest, err, want)
 	}
 }
@@ -213,6 +213,13 @@ func testUnmatchedTransfers(_ *testing.T, b *bench) {
 	b.wantOldestUnmatched(other, old.MadeAt)
 	b.wantOldestUnmatched(atGateway, b.now)
 	b.wantOldestUnmatched("a third", time.Time{})
+	if oldest, err := b.db.OldestUnmatched(b.ctx(), other, "another reason"); err != nil || !oldest.IsZero() {
+		b.Errorf("the oldest unmatched transfer for another reason was made at %s, %v", oldest, err)
+	}
+	if sellers, err := b.db.UnmatchedSellers(b.ctx(), 10); err != nil || !slices.Equal(sellers, []string{"usr_gone"}) {
+		b.Errorf("unmatched transfers name %v, %v", sellers, err)
+	}
+	b.wantOpenCase("an unmatched transfer names the user", "usr_gone", true)
 	b.update(func(tx *store.Tx) error {
 		_, err := tx.ResolveUnmatchedTransfer(b.ctx(), other, "pout_3")
 		return err
@@ -252,4 +259,12 @@ func testUnmatchedTransfers(_ *testing.T, b *bench) {
 	if open, err := b.db.OpenUnmatchedTransfers(b.ctx(), 10); err != nil || len(open) != 1 || open[0].ID() != other+":pout_1" {
 		b.Errorf("after one was forgotten there are open %+v, %v", open, err)
 	}
+	b.update(func(tx *store.Tx) error {
+		_, err := tx.ResolveUnmatchedTransfer(b.ctx(), other, "pout_1")
+		return err
+	})
+	if sellers, err := b.db.UnmatchedSellers(b.ctx(), 10); err != nil || len(sellers) > 0 {
+		b.Errorf("after all were resolved, unmatched transfers name %v, %v", sellers, err)
+	}
+	b.wantOpenCase("all unmatched transfers are resolved", "usr_gone", false)
 }
