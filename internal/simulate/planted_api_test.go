@@ -231,7 +231,7 @@ var apiBugs = []planted{
 	{"a proof by password is good beside a second factor", []edit{
 		{inAuth, "hasFactor(all) && !given.ByCode || given.User", "given.User"},
 	}},
-	{"an address that was never confirmed is told the next one", []edit{
+	{"a mail to an address that was never confirmed names the next one", []edit{
 		{inAuth, "mail.EmailChanged{Request: request, HoldUntil: until}", "mail.EmailChanged{Request: request, Now: t.Email, HoldUntil: until}"},
 	}},
 	{"four digits find no account", []edit{

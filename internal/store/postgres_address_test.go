@@ -32,11 +32,15 @@ func TestSetEmail_BesideARegistration(t *testing.T) {
 		go func() {
 			changed <- db.Update(t.Context(), func(tx *Tx) error { return tx.SetEmail(t.Context(), "usr_a", "new@example.com") })
 		}()
-		for waits := false; !waits; {
+		waits := false
+		for try := 0; !waits && try < 10_000; try++ {
 			err := db.queryRow(t.Context(), `SELECT EXISTS (SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock')`).Scan(&waits)
 			if err != nil {
 				return err
 			}
+		}
+		if !waits {
+			t.Error("the change does not wait for the registration")
 		}
 		return nil
 	})
