@@ -178,8 +178,8 @@ func (s *Service) reset(ctx context.Context, tx Tx, t MailToken, hash string, fr
 }
 
 // replaceForgotten replaces the password of a user who was locked, whose address is confirmed with it, and ends all their sessions and
-// tokens. No device is known with another password. What was linked or registered before the
-// address was confirmed may be another person's.
+// tokens. No device is known with another password. Providers and bank accounts of before the address was confirmed may be another
+// person's, and end.
 func (s *Service) replaceForgotten(ctx context.Context, tx Tx, u User, hash string) error {
 	if _, err := tx.SetPasswordHash(ctx, u.ID, u.PasswordHash, hash); err != nil {
 		return err

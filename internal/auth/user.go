@@ -191,7 +191,7 @@ var (
 	ErrBusy           = fault.New(fault.Unavailable, "busy", "Too many sign-ins at once. Try again in a moment.")
 	ErrNoSession      = fault.New(fault.NotFound, "session_not_found", "You have no session with this id. It may have ended already.")
 	ErrUserNotFound   = fault.New(fault.NotFound, "user_not_found", "No user has this id.")
-	ErrAccessMoved    = fault.New(fault.Refused, "access_moved", "Another admin changed this user's access since you opened this page. The page shows the current access: choose again.")
+	ErrAccessMoved    = fault.New(fault.Refused, "access_moved", "Another admin changed this user's access meanwhile. Look at what it is now, and choose again.")
 	ErrLastAdmin      = fault.New(fault.Refused, "last_admin", "This is the last admin who is not suspended. Make another user an admin first.")
 	ErrSellerNotFound = fault.New(fault.NotFound, "seller_not_found", "No seller has this sellerId. It is the id that registration returned, or ext: and the marketplace's own id.")
 	ErrTampered       = fault.New(fault.Conflict, "records_tampered",

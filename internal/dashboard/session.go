@@ -95,8 +95,8 @@ func issuedAt(token string) time.Time {
 	return time.Unix(claims.IssuedAt, 0)
 }
 
-// begin signs the browser in, with these cookies alone. The session that it had before ends, so that a cookie which an attacker
-// else put there is worth nothing afterwards.
+// begin signs the browser in. It drops the cookies that were set before, so others are set after it. The session that the browser
+// had before ends, so that a cookie which an attacker else put there is worth nothing afterwards.
 func (d *dashboard) begin(ctx context.Context, v *pageRequest, s auth.SignIn) error {
 	if v.signedIn() {
 		if err := d.o.Auth.Logout(ctx, v.who); err != nil {

@@ -253,7 +253,7 @@ func (s *Service) takeInLost(ctx context.Context, lost lostTransfer) (bool, erro
 	return lost.isOf(known), err
 }
 
-// isResolved reports whether an admin has resolved an unmatched transfer, and no where the platform's journal was changed.
+// isResolved is wasResolved, and says no if the platform's journal was changed: the seller stays stopped then.
 func (s *Service) isResolved(ctx context.Context, lost lostTransfer) (bool, error) {
 	is, err := s.wasResolved(ctx, lost.unmatchedID())
 	if isTampered(err) {

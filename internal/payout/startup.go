@@ -15,7 +15,8 @@ import (
 )
 
 // ReconcileStartup asks each gateway for every transfer since the last sending through it that the ledger tells of, and
-// takes into the ledger what it does not know. It goes back to the oldest transfer that an earlier start could not take in for its seller's records. A gateway that can't list is not waited for, see [Service.reconcileUnlisted].
+// takes into the ledger what it does not know. It begins earlier where the records of a seller had been changed, so that a transfer could not
+// be taken in until they were repaired. A gateway that can't list is not waited for, see [Service.reconcileUnlisted].
 // A database that was restored to an older state calls payouts waiting that were sent, and has lost others altogether. Until
 // ReconcileStartup has succeeded once, nothing is due, so nothing is sent. A call that fails is continued by the next call.
 // It is safe to repeat, to break off, and to run on many instances at once.
@@ -119,7 +120,7 @@ func (s *Service) reconcileGateway(ctx context.Context, g gateway.Gateway) error
 		if last.IsZero() { // a database without users has lost no payout
 			return nil
 		}
-		// What an earlier start could not take in for its seller's records is taken in once they are repaired, so it is listed again.
+		// An earlier start could not take this one in, because its seller's records had been changed. They may be repaired by now.
 		unmatched, err := s.o.Store.OldestUnmatched(ctx, g.Name(), tamperedSeller)
 		if err != nil {
 			return fmt.Errorf("find the oldest unmatched transfer of gateway %s: %w", g.Name(), err)

@@ -9,8 +9,8 @@ import (
 	"bursar/internal/pgtest"
 )
 
-// TestSetEmail_BesideARegistration has a user change to an address that a registration is just getting. The change waits, and then is told
-// that the address is taken.
+// TestSetEmail_BesideARegistration has a user change to an address that a registration is just getting. The change waits, and then
+// fails because the address is taken.
 func TestSetEmail_BesideARegistration(t *testing.T) {
 	db, err := OpenPostgres(t.Context(), pgtest.New(t))
 	if err != nil {

@@ -300,9 +300,9 @@ func testEmailChange(t *testing.T, b *bench) {
 		t.Error(diff)
 	}
 	var undoneAt time.Time
-	for _, hash := range []string{"undo 1", "undo 2"} { // each change can be undone
+	for i, hash := range []string{"undo 1", "undo 2"} { // each change can be undone
 		undo := b.mailToken(hash, auth.UndoEmailChange)
-		undo.Email, undo.CreatedAt = hash+"@example.com", undo.CreatedAt.Add(time.Second)
+		undo.Email, undo.CreatedAt = hash+"@example.com", undo.CreatedAt.Add(time.Duration(i)*time.Second)
 		undoneAt = undo.CreatedAt
 		b.keepToken(undo)
 	}
