@@ -854,6 +854,31 @@ func TestStartup_Unmatched_StopsAfterAnotherStart(t *testing.T) {
 	}
 }
 
+// TestImport_RepairedBetweenStarts loses a payout whose seller's records were changed. Another seller is paid before they are repaired, so that the last
+// sending is later than the transfer, and the next start takes it in all the same.
+func TestImport_RepairedBetweenStarts(t *testing.T) {
+	s := newStory(t)
+	saved := s.save()
+	lost := s.request("usr_b", 60_000)
+	s.later(windowOver)
+	s.putBack(t, saved)
+	s.place.ByHand(t, `UPDATE journals SET available = available + 5 WHERE owner = 'usr_b'`)
+	s.reconcileStartup()
+	s.later(time.Hour)
+	other := s.request("usr_a", 60_000)
+	s.later(windowOver)
+	if state := s.stateOf(other.ID); state != payout.Submitted {
+		t.Fatalf("another seller's payout is %s", state)
+	}
+	s.place.ByHand(t, `UPDATE journals SET available = available - 5 WHERE owner = 'usr_b'`)
+	s.close()
+	s.open(t)
+	s.reconcileStartup()
+	if p, err := s.db.Payout(t.Context(), lost.ID); err != nil || p.Amount != 60_000 {
+		t.Errorf("the lost payout is %+v, %v", p, err)
+	}
+}
+
 // TestImport_Resolved_LeftAlone has an admin settle a lost payout by hand, because the records of its seller were changed. They are repaired, and the
 // next start could take it in: it would be paid for twice.
 func TestImport_Resolved_LeftAlone(t *testing.T) {
