@@ -22,8 +22,8 @@ type EraseTx interface {
 	// HasMoney reports whether a user has, expects or owes money, or has a payout under way, and keeps it so until the
 	// transaction ends.
 	HasMoney(ctx context.Context, userID string) (bool, error)
-	// HasOpenCase reports whether an admin has frozen a user's payouts, one that ended unpaid has a discrepancy, or an unmatched transfer
-	// names the user, so that the team may still have to correct the balance.
+	// HasOpenCase reports whether a user's payouts are frozen, one whose amount the user has again has a discrepancy, or an unmatched
+	// transfer names the user, so that the team may still have to correct the balance.
 	HasOpenCase(ctx context.Context, userID string) (bool, error)
 }
 

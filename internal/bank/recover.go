@@ -13,8 +13,9 @@ import (
 
 // Recover makes sure that the seller's account with that id is in the ledger. One that is missing is
 // made again of what the gateway knows of the beneficiary: a former account, for the payouts that
-// went there. It fails with [ErrNone] when there is no such account anywhere, or it belongs to another seller, was
-// changed outside the service, or the beneficiary, where it is known, is another account.
+// went there. It fails with [ErrNone] when there is no such account anywhere, it belongs to another seller, or the beneficiary,
+// where it is known, is another account; and with [ledger.ErrTampered] when it was changed outside the service: once it is repaired,
+// it may be the seller's.
 func (s *Service) Recover(ctx context.Context, seller string, accountID ID, at gateway.Name, beneficiary string) error {
 	if !id.Valid(idPrefix, string(accountID)) {
 		return ErrNone
@@ -25,8 +26,6 @@ func (s *Service) Recover(ctx context.Context, seller string, accountID ID, at g
 	}
 	a, _, err := s.trusted(ctx, accountID)
 	switch {
-	case errors.Is(err, ledger.ErrTampered):
-		return ErrNone.Because(err)
 	case errors.Is(err, ErrNone):
 		return s.remake(ctx, g, seller, accountID, beneficiary)
 	case err != nil:
@@ -50,11 +49,11 @@ func (s *Service) recognise(ctx context.Context, g gateway.Gateway, a Account, b
 		return err
 	}
 	a, _, err = s.trusted(ctx, a.ID) // it may have changed while the gateway was asked
-	if err != nil && !errors.Is(err, ledger.ErrTampered) {
+	if err != nil {
 		return err
 	}
-	ours, unreadable := a.open(s.o.Keys)
-	if err := errors.Join(err, unreadable); err != nil || number != ours || described.IFSC != a.IFSC {
+	ours, err := a.open(s.o.Keys)
+	if err != nil || number != ours || described.IFSC != a.IFSC {
 		return ErrNone.Because(err)
 	}
 	if a.Beneficiary != "" { // another gateway's name is kept
@@ -108,8 +107,6 @@ func (s *Service) remake(ctx context.Context, g gateway.Gateway, seller string, 
 	}
 	there, _, err := s.trusted(ctx, accountID) // another start made it meanwhile, or it was hidden when it was looked for
 	switch {
-	case errors.Is(err, ledger.ErrTampered):
-		return ErrNone.Because(err)
 	case err != nil: // nobody knows whose it is; the start tries again
 		return err
 	case there.Seller != seller || there.Beneficiary != beneficiary || there.Gateway != g.Name():

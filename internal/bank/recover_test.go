@@ -9,6 +9,7 @@ import (
 	"bursar/internal/bank"
 	"bursar/internal/gateway"
 	"bursar/internal/id"
+	"bursar/internal/ledger"
 	"bursar/internal/money"
 )
 
@@ -57,7 +58,7 @@ func TestRecover_RecognisesAccountByNumber(t *testing.T) {
 	}
 	h.gateway.registered, h.gateway.beneficiaryErr = []string{h.ashas().Number.Reveal()}, nil
 	h.place.ByHand(t, `UPDATE bank_accounts SET holder = 'Ravi Kumar'`)
-	if err := h.service.Recover(t.Context(), "usr_asha", a.ID, "double", "fa_1"); !errors.Is(err, bank.ErrNone) || h.account().Beneficiary != "" {
+	if err := h.service.Recover(t.Context(), "usr_asha", a.ID, "double", "fa_1"); !errors.Is(err, ledger.ErrTampered) || h.account().Beneficiary != "" {
 		t.Errorf("changed by hand: %v, and it is %q there", err, h.account().Beneficiary)
 	}
 	h.wantIntact(a.ID, false)
@@ -165,7 +166,7 @@ func TestRecover_TwoStarts(t *testing.T) {
 		"the same":            {"usr_asha", "fa_1", "", nil},
 		"another seller's":    {"usr_ravi", "fa_1", "", bank.ErrNone},
 		"another beneficiary": {"usr_asha", "fa_2", "", bank.ErrNone},
-		"changed by hand":     {"usr_asha", "fa_1", `UPDATE bank_accounts SET holder = 'Mallory'`, bank.ErrNone},
+		"changed by hand":     {"usr_asha", "fa_1", `UPDATE bank_accounts SET holder = 'Mallory'`, ledger.ErrTampered},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newFixture(t)
@@ -197,7 +198,7 @@ func TestRecover_ChangedMeanwhile_NotNamed(t *testing.T) {
 	a := h.register(h.ashas())
 	h.gateway.registered = []string{h.ashas().Number.Reveal()}
 	h.gateway.described = func() { h.place.ByHand(t, `UPDATE bank_accounts SET holder = 'Mallory'`) }
-	if err := h.service.Recover(t.Context(), "usr_asha", a.ID, "double", "fa_1"); !errors.Is(err, bank.ErrNone) || h.account().Beneficiary != "" {
+	if err := h.service.Recover(t.Context(), "usr_asha", a.ID, "double", "fa_1"); !errors.Is(err, ledger.ErrTampered) || h.account().Beneficiary != "" {
 		t.Errorf("%v, and it is %q there", err, h.account().Beneficiary)
 	}
 }

@@ -96,13 +96,13 @@ func TestRegister_AccountHidden_IsMailed(t *testing.T) {
 	}
 }
 
-// TestRecover_ChangedRow_None has the row say, while it is read, that a lost payout went to this account.
-func TestRecover_ChangedRow_None(t *testing.T) {
+// TestRecover_ChangedRow_Tampered has the row say, while it is read, that a lost payout went to this account.
+func TestRecover_ChangedRow_Tampered(t *testing.T) {
 	h := newFixture(t, pending())
 	a := h.register(h.ashas())
 	h.mustStep()
 	h.place.ByHand(t, `UPDATE bank_accounts SET beneficiary = 'fa_ravi'`)
-	if err := h.service.Recover(t.Context(), a.Seller, a.ID, "double", "fa_ravi"); !errors.Is(err, bank.ErrNone) {
+	if err := h.service.Recover(t.Context(), a.Seller, a.ID, "double", "fa_ravi"); !errors.Is(err, ledger.ErrTampered) {
 		t.Errorf("a payout to fa_ravi is taken for one to this account: %v", err)
 	}
 }

@@ -22,6 +22,9 @@ type Blocker struct {
 	Action string
 	// Refusal is what a request is refused with.
 	Refusal error
+
+	// undated says that no entry tells when it began: an unmatched transfer's stop has the code of a freeze, but is none.
+	undated bool
 }
 
 // Codes of blockers.
@@ -77,7 +80,7 @@ func (s *Service) stopBlockers(ctx context.Context, from stopsReader, seller str
 	for _, st := range stops {
 		refusal := ErrOnHold.WithMessage("%s Your balance is safe.", st.why)
 		refusal.Details = map[string]string{"reason": st.why}
-		b := Blocker{Code: st.code, Message: refusal.Message, Refusal: refusal}
+		b := Blocker{Code: st.code, Message: refusal.Message, Refusal: refusal, undated: st.why == whyLost}
 		if st.code == BlockedFrozen {
 			b.Action = "Contact support."
 		}

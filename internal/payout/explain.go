@@ -73,6 +73,9 @@ func (s *Service) blockers(ctx context.Context, v View, seller string, now time.
 		})
 	}
 	for i := range list {
+		if list[i].undated {
+			continue
+		}
 		list[i].Since, err = s.since(ctx, v, seller, account.ID, list[i].Code)
 		if err != nil && !isTampered(err) { // what was tampered with says nothing of when
 			return balance, nil, err

@@ -119,7 +119,7 @@ func (s *Service) decideStop(ctx context.Context, by decision.By, action decisio
 	return nil
 }
 
-// freezeForTransfer freezes a seller's payouts because a payout that ended unpaid has a transfer all the same, or two: without that, the next
+// freezeForTransfer freezes a seller's payouts because a payout whose amount they have again has a transfer all the same, or two: without that, the next
 // payout would send the money once more. An admin unfreezes them. Payouts that are frozen stay so. Until the freeze is written, this
 // process sends none of the seller's payouts: an attacker who can write to the database could block that write.
 func (s *Service) freezeForTransfer(ctx context.Context, p Payout) error {
@@ -214,12 +214,12 @@ func recordStop(ctx context.Context, store Store, mails mail.Queuer, d decision.
 	})
 }
 
-// checkResolved fails with [ErrDiscrepancyOpen] if a payout of the seller ended unpaid and has a discrepancy: the next payout may send its
-// money once more, whatever the freeze was for.
+// checkResolved fails with [ErrDiscrepancyOpen] if the seller has the amount of a payout again that has a discrepancy: the next payout may send
+// its money once more, whatever the freeze was for.
 func checkResolved(ctx context.Context, tx Tx, seller string) error {
 	id, err := tx.UnpaidWithDiscrepancy(ctx, seller)
 	if err == nil && id != "" {
-		err = ErrDiscrepancyOpen.WithMessage("Payout %s was not paid, and has an open discrepancy: its money may have left. "+
+		err = ErrDiscrepancyOpen.WithMessage("The seller has the amount of payout %s again, and it has an open discrepancy: its money may have left. "+
 			"Resolve the discrepancy first, then resume payouts.", id)
 	}
 	return err

@@ -572,6 +572,225 @@ func (s *story) failThenRequest() payout.Payout {
 
 // TestPaidAfterItsEnd_FreezesSeller has a gateway that has a transfer, or two, of a payout whose amount its seller has back. The next payout would
 // send that money again, so it waits until an admin has looked. What the admin has seen freezes nothing again.
+// TestPaidAfterItsEnd_SaidOtherwiseMeanwhile has a gateway say that a payout that failed is paid, then otherwise. An admin resolves the discrepancy
+// before that or after. When the gateway says once more that it is paid, that is new, and freezes the seller's payouts again.
+func TestPaidAfterItsEnd_SaidOtherwiseMeanwhile(t *testing.T) {
+	isPaid := func(s *story, made *transfer) { made.progress = gateway.Paid }
+	says := func(word gateway.Progress) func(*story, *transfer) {
+		return func(s *story, made *transfer) { s.gateway.twofold, made.progress = false, word }
+	}
+	anotherAmount := func(s *story, made *transfer) { made.progress, made.amount = gateway.Paid, made.amount-100 }
+	twoTransfers := func(s *story, _ *transfer) { s.gateway.twofold = true }
+	asOrdered := func(s *story, made *transfer) {
+		s.gateway.twofold, made.progress, made.amount = false, gateway.Failed, s.payout().Net()
+	}
+	type words []func(*story, *transfer)
+	for name, tt := range map[string]struct {
+		first             func(*story, *transfer)
+		meanwhile         words
+		resolvedMeanwhile bool
+	}{
+		"under way, then failed":            {isPaid, words{says(gateway.InProgress), says(gateway.Failed)}, false},
+		"under way":                         {isPaid, words{says(gateway.InProgress)}, false},
+		"failed":                            {isPaid, words{says(gateway.Failed)}, false},
+		"cancelled":                         {isPaid, words{says(gateway.Cancelled)}, false},
+		"failed, after it was resolved":     {isPaid, words{says(gateway.Failed)}, true},
+		"failed, and was of another amount": {anotherAmount, words{asOrdered}, false},
+		"one that failed, and were two":     {twoTransfers, words{asOrdered}, false},
+		"two, after it was resolved":        {twoTransfers, words{asOrdered}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStory(t)
+			next := s.failThenRequest()
+			made := s.made(gateway.Paid)
+			s.put(made)
+			say := func(what func(*story, *transfer)) string {
+				what(s, made)
+				s.notification("event-" + s.now.String())
+				s.later(time.Second)
+				return s.wantState(payout.Failed).Discrepancy
+			}
+			first := say(tt.first)
+			s.wantOnHold("usr_a")
+			if tt.resolvedMeanwhile {
+				s.gateway.twofold = false // the admin claims it there
+				s.resolveAndUnfreeze()
+			}
+			for _, what := range tt.meanwhile {
+				say(what)
+			}
+			if !tt.resolvedMeanwhile {
+				s.resolveAndUnfreeze()
+			}
+			if again := say(tt.first); again != first {
+				t.Errorf("on record is %q, want %q", again, first)
+			}
+			s.wantOnHold("usr_a")
+			s.gateway.twofold = false
+			s.later(windowOver)
+			if state := s.stateOf(next.ID); state != payout.Waiting {
+				t.Errorf("the next payout is %s", state)
+			}
+		})
+	}
+}
+
+// TestPaidAfterItsEnd_RowChanged has the row of a payout that failed hide what the gateway's word means: it has a discrepancy that is none, or was
+// completed, so that what the gateway says fits.
+func TestPaidAfterItsEnd_RowChanged(t *testing.T) {
+	for change, want := range map[string]string{
+		`discrepancy = 'something else'`:                "something else",
+		`state = 'completed', gateway_id = 'pout_paid'`: payout.TamperedNote,
+	} {
+		s := newStory(t)
+		s.failThenRequest()
+		made := s.made(gateway.Paid)
+		made.id = "pout_paid"
+		s.put(made)
+		s.place.ByHand(t, `UPDATE payouts SET `+change+` WHERE id = '`+string(s.id)+`'`)
+		s.notification("event-1")
+		s.later(time.Second)
+		s.wantOnHold("usr_a")
+		if p := s.payout(); p.Discrepancy != want {
+			t.Errorf("%s: on record is %q", change, p.Discrepancy)
+		}
+	}
+}
+
+// TestPaidAfterItsEnd_DiscrepancyFromBefore has a payout end unpaid that has a discrepancy already, which froze nobody. If the gateway says the same
+// once more, or pays what was ordered, its seller's payouts are frozen.
+func TestPaidAfterItsEnd_DiscrepancyFromBefore(t *testing.T) {
+	oddAmount := func(t *testing.T) (*story, *transfer) {
+		t.Helper()
+		s := newReviewStory(t)
+		odd := s.made(gateway.InProgress)
+		odd.amount -= 100
+		s.put(odd)
+		if _, err := s.payouts.AskGateway(t.Context(), ada, s.id); err != nil {
+			t.Fatal(err)
+		}
+		if s.payout().Discrepancy == "" {
+			t.Fatal("the gateway has a transfer of another amount, and there is no discrepancy")
+		}
+		return s, odd
+	}
+	for name, tell := range map[string]func(*story, *transfer){
+		"another amount is paid, by notification": func(s *story, odd *transfer) {
+			odd.progress = gateway.Paid
+			s.notification("event-1")
+		},
+		"the amount is paid, and nobody is notified": func(_ *story, odd *transfer) {
+			odd.progress, odd.amount = gateway.Paid, odd.amount+100
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, odd := oddAmount(t)
+			s.gateway.misplaced = true // for a moment, in which an admin refunds it
+			s.now = s.now.Add(time.Hour)
+			if _, err := s.payouts.RefundToBalance(t.Context(), ada, s.id); err != nil {
+				t.Fatal(err)
+			}
+			s.wantState(payout.Failed)
+			s.gateway.misplaced = false
+			tell(s, odd)
+			for range 30 {
+				s.later(time.Hour)
+			}
+			s.wantOnHold("usr_a")
+		})
+	}
+	t.Run("the gateway fails it, and pays another amount", func(t *testing.T) {
+		s, odd := oddAmount(t)
+		odd.amount, odd.progress = odd.amount+100, gateway.Failed
+		s.later(7 * time.Hour)
+		s.wantState(payout.Failed)
+		odd.amount, odd.progress = odd.amount-100, gateway.Paid
+		s.notification("event-1")
+		s.later(time.Second)
+		s.wantOnHold("usr_a")
+		s.resolveAndUnfreeze()
+		s.notification("event-2")
+		s.later(time.Second)
+		if p := s.wantState(payout.Failed); p.Discrepancy == "" {
+			t.Error("it was told again, and is not listed again")
+		}
+	})
+}
+
+// TestPaidTwice_BesideAnotherDiscrepancy has a payout in review with a discrepancy that freezes nobody. Then the gateway has two transfers of it.
+func TestPaidTwice_BesideAnotherDiscrepancy(t *testing.T) {
+	s := newReviewStory(t)
+	odd := s.made(gateway.InProgress)
+	odd.amount -= 100
+	s.put(odd)
+	if _, err := s.payouts.AskGateway(t.Context(), ada, s.id); err != nil {
+		t.Fatal(err)
+	}
+	before := s.payout().Discrepancy
+	if before == "" || len(s.decisions("usr_a")) > 0 {
+		t.Fatalf("on record is %q, decided was %+v", before, s.decisions("usr_a"))
+	}
+	s.gateway.twofold = true
+	s.notification("event-1")
+	s.later(time.Hour)
+	if now := s.payout().Discrepancy; now == before {
+		t.Errorf("there are two transfers, and on record is %q", now)
+	}
+	s.wantOnHold("usr_a")
+}
+
+// TestPaidAgainAfterItsReturn has the bank return a payout, whose amount its seller has again. What the gateway says soon after that may be of
+// before; later it means that the money left once more.
+func TestPaidAgainAfterItsReturn(t *testing.T) {
+	for name, tt := range map[string]struct {
+		said     gateway.Progress
+		lateFor  time.Duration
+		isListed bool
+	}{
+		"paid, late":            {gateway.Paid, 14 * time.Minute, false},
+		"paid again":            {gateway.Paid, 16 * time.Minute, true},
+		"under way, late":       {gateway.InProgress, 4 * time.Minute, false},
+		"under way again":       {gateway.InProgress, 6 * time.Minute, true},
+		"returned, told again":  {gateway.Reversed, 24 * time.Hour, false},
+		"paid again days later": {gateway.Paid, 72 * time.Hour, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, made := newPaidStory(t)
+			made.progress = gateway.Reversed
+			s.notification("evt_back")
+			s.later(time.Second)
+			s.wantState(payout.Returned)
+			s.wantAvailable(opening)
+			s.now = s.now.Add(tt.lateFor)
+			made.progress = tt.said
+			s.notification("evt_again")
+			s.later(0)
+			if p := s.wantState(payout.Returned); (p.Discrepancy != "") != tt.isListed {
+				t.Errorf("the discrepancy is %q", p.Discrepancy)
+			}
+			s.wantAvailable(opening)
+			decided := s.decisions("usr_a")
+			if !tt.isListed {
+				if len(decided) > 0 {
+					t.Errorf("on record are %+v", decided)
+				}
+				if tt.said == gateway.Reversed {
+					return
+				}
+				for range 3 { // it is asked again, and says so still
+					s.later(time.Hour)
+				}
+				decided = s.decisions("usr_a")
+			}
+			if len(decided) != 1 || decided[0].Action != decision.FreezePayouts {
+				t.Errorf("on record are %+v, want a freeze", decided)
+			}
+			s.wantOnHold("usr_a")
+			s.resolveAndUnfreeze()
+		})
+	}
+}
+
 func TestPaidAfterItsEnd_FreezesSeller(t *testing.T) {
 	for name, tell := range map[string]func(*story){
 		"paid":          func(s *story) { s.put(s.made(gateway.Paid)) },

@@ -45,12 +45,25 @@ func (s *Service) recordMany(ctx context.Context, p Payout, discrepancy error) e
 	if err != nil && !isTampered(err) {
 		return err
 	}
-	if _, alreadyRecorded := foldAndFind(p.ID, entries, discrepancy.Error()); !alreadyRecorded && len(entries) > 0 && p.Discrepancy == "" {
+	if _, isKnown := foldAndFind(p.ID, entries, discrepancy.Error()); !isKnown && len(entries) > 0 {
 		if err := s.freezeForTransfer(context.WithoutCancel(ctx), p); err != nil {
 			return err
 		}
 	}
-	return s.recordDiscrepancy(ctx, p.ID, discrepancy)
+	isNew, err := s.change(context.WithoutCancel(ctx), p.ID, func(p *Payout) error {
+		if p.Discrepancy == discrepancy.Error() {
+			return errLeave
+		}
+		p.Discrepancy = discrepancy.Error()
+		if p.endedUnpaid() {
+			p.Progress = gateway.Unrecognised // one of them may be paid
+		}
+		return nil
+	})
+	if isNew {
+		s.logDiscrepancy(ctx, p.ID, discrepancy)
+	}
+	return err
 }
 
 // CodeNoGateway marks a payout that waits because its gateway is not configured.

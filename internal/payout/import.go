@@ -80,6 +80,9 @@ func (s *Service) importTransfer(ctx context.Context, g gateway.Gateway, id ID, 
 	if isTampered(err) { // no money of this seller moves, and the others go on
 		return false, s.keepLost(ctx, g, id, t, tamperedSeller)
 	}
+	if errors.Is(err, ledger.ErrTooLarge) { // what the gateway says can't be true
+		return false, s.keepLost(ctx, g, id, t, "with its amount a total of its seller's would be larger than can be counted")
+	}
 	if errors.Is(err, errNotTakenIn) {
 		return false, nil
 	}

@@ -103,7 +103,7 @@ func forgotten(gatewayID string) error {
 }
 
 // finalCheck polls a payout that ended unpaid and that a gateway may have, see mayBeAtGateway, or about which a notification
-// came after its end. The answer can't change the payout any more, but a transfer that was paid all the same is a discrepancy.
+// came after its end, which may be a return. The answer can't change the payout any more, but a transfer that was paid all the same is a discrepancy.
 func (s *Service) finalCheck(ctx context.Context, seen Payout) error {
 	report, err := s.lookUp(ctx, seen)
 	if err == nil {

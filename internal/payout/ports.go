@@ -173,7 +173,7 @@ type Tx interface {
 	// RescheduleStopped makes the next step due now of each payout that waits because payouts were frozen or paused, of all
 	// sellers where seller is "", and returns how many.
 	RescheduleStopped(ctx context.Context, seller string, now time.Time) (int64, error)
-	// UnpaidWithDiscrepancy is the seller's oldest payout that failed or was cancelled and has a discrepancy; "" without one.
+	// UnpaidWithDiscrepancy is the seller's oldest payout that failed, was cancelled or returned, and has a discrepancy; "" without one.
 	UnpaidWithDiscrepancy(ctx context.Context, seller string) (ID, error)
 	// LockPause waits for the changes that have asked PayoutsPaused about a payout, and lets none ask until the transaction ends.
 	LockPause(ctx context.Context) error
@@ -187,7 +187,7 @@ type Tx interface {
 	// UnsentPayouts lists the seller's payouts that the gateway is not known to have, and keeps others from changing
 	// them until the transaction ends.
 	UnsentPayouts(ctx context.Context, seller string) ([]Payout, error)
-	// RecordUnmatchedTransfer stores an unmatched transfer and reports whether it is new.
+	// RecordUnmatchedTransfer stores an unmatched transfer and reports whether it is new. One that nobody has resolved gets the reason of now.
 	RecordUnmatchedTransfer(ctx context.Context, s UnmatchedTransfer) (bool, error)
 	// ForgetUnmatchedTransfer takes an unmatched transfer that nobody has resolved off the list: it has a payout now.
 	ForgetUnmatchedTransfer(ctx context.Context, at gateway.Name, gatewayID string) error

@@ -32,8 +32,7 @@ type alsoRecord func(ChangeTx, Payout) error
 // applyReportIf is applyReport in an actor's name. It reports whether the payout's state changed. guard gets the payout as it is
 // now: if it returns an error, nothing is applied. What else it returns is recorded if the report is applied, and only then.
 //
-// Before it records that money left for a payout that ended unpaid, it freezes the seller's payouts: the seller has that money in the
-// balance again. Meanwhile this process sends nothing of the seller's.
+// Before it records that money left for a payout whose amount the seller has again, it freezes the seller's payouts. Meanwhile this process sends nothing of the seller's.
 func (s *Service) applyReportIf(
 	ctx context.Context, scope ledger.Scope, seen Payout, r gateway.Report, actor string, guard func(Payout) (alsoRecord, error),
 ) (bool, error) {
@@ -58,7 +57,7 @@ func (s *Service) applyReportIf(
 }
 
 // errNotFrozen means that a seller's payouts have to be frozen first.
-var errNotFrozen = errors.New("payout: money left for a payout that ended unpaid, and its seller's payouts are not frozen")
+var errNotFrozen = errors.New("payout: money left for a payout whose amount its seller has again, and the seller's payouts are not frozen")
 
 // applyReportOnce is applyReportIf, and fails with errNotFrozen where mayNeedFreeze and the seller's payouts have to be frozen first.
 func (s *Service) applyReportOnce(
@@ -78,6 +77,14 @@ func (s *Service) applyReportOnce(
 		if err != nil {
 			return err
 		}
+		if intact && discrepancy == nil && !p.endedUnpaid() { // the row may hide that the journal has the payout as ended
+			if intact, err = endsNotUnpaid(ctx, tx, *p, r); err != nil {
+				return err
+			}
+			if !intact {
+				discrepancy = errors.New(TamperedNote)
+			}
+		}
 		if !intact && (discrepancy != nil || to != from && to.Status() != from.Status()) {
 			discrepancy = errors.New(TamperedNote) // its amount may differ from what was reserved, and the gateway may be right
 		}
@@ -93,20 +100,9 @@ func (s *Service) applyReportOnce(
 			return nil
 		}
 		if discrepancy != nil {
-			if text := discrepancy.Error(); text != TamperedNote || p.Discrepancy == "" { // a note about tampering replaces no discrepancy of the gateway
-				if mayNeedFreeze && text != p.Discrepancy {
-					if err := checkFrozen(ctx, tx, *p, r, text); err != nil {
-						return err
-					}
-				}
-				p.Discrepancy = text
+			if err := s.noteDiscrepancy(ctx, tx, p, seen, r, discrepancy.Error(), mayNeedFreeze); err != nil {
+				return err
 			}
-			p.Tries++
-			due := s.nextPollAt(*p, now)
-			if p.endedUnpaid() && reportedState(r, from) == Submitted && now.Before(s.o.Arrival.FinalCheckUntil(p.EndedAt)) { // it may be paid yet
-				due = now.Add(s.o.Jitter(waitAfter(frequentFinalChecks, p.Tries)))
-			}
-			p.setNextPoll(seen, due)
 			return nil // the discrepancy is to be committed
 		}
 		if intact && p.IsTampered() { // it was repaired
@@ -137,6 +133,34 @@ func (s *Service) applyReportOnce(
 			slog.String("payout_id", string(seen.ID)), slog.String("status", r.RawStatus))
 	}
 	return err == nil && saved && to != from, err
+}
+
+// noteDiscrepancy writes on a payout what a report says that can't be true, and when the gateway is asked next. It fails with errNotFrozen where
+// mayNeedFreeze and the seller's payouts have to be frozen first.
+func (s *Service) noteDiscrepancy(ctx context.Context, tx ChangeTx, p *Payout, seen Payout, r gateway.Report, text string, mayNeedFreeze bool) error {
+	if mayNeedFreeze {
+		if err := checkFrozen(ctx, tx, *p, r, text); err != nil {
+			return err
+		}
+	}
+	if text != TamperedNote || p.Discrepancy == "" { // a note about tampering replaces no discrepancy of the gateway
+		p.Discrepancy = text
+	}
+	if p.isRefundedOf(r) {
+		p.Progress = r.Progress
+	}
+	p.Tries++
+	now := s.o.Now()
+	due := s.nextPollAt(*p, now)
+	switch mayBePaidYet := reportedState(r, p.State) == Submitted && now.Before(s.o.Arrival.FinalCheckUntil(p.EndedAt)); {
+	case !p.endedUnpaid():
+	case mayBePaidYet:
+		due = now.Add(s.o.Jitter(waitAfter(frequentFinalChecks, p.Tries)))
+	default: // an admin looks
+		due = time.Time{}
+	}
+	p.setNextPoll(seen, due)
+	return nil
 }
 
 // isIntact compares the payout with its seller's entries if that matters: money is about to move, the gateway disagrees, or
@@ -173,14 +197,14 @@ func (s *Service) recordDiscrepancy(ctx context.Context, id ID, discrepancy erro
 }
 
 // checkFrozen fails with errNotFrozen if, by the journal, the seller has a payout's amount in the balance again, the gateway has paid it or may
-// yet pay it, and the seller's payouts are not frozen. A discrepancy that was recorded before froze them then, and an admin has seen it.
+// yet pay it, and the seller's payouts are not frozen. A discrepancy that is known froze them before, see foldAndFind.
 func checkFrozen(ctx context.Context, tx ChangeTx, p Payout, r gateway.Report, discrepancy string) error {
 	entries, err := tx.EntriesAbout(ctx, p.Seller, string(p.ID))
 	if err != nil && !isTampered(err) {
 		return err
 	}
-	journaled, alreadyRecorded := foldAndFind(p.ID, entries, discrepancy)
-	if alreadyRecorded || !journaled.isRefundedOf(r) {
+	journaled, isKnown := foldAndFind(p.ID, entries, discrepancy)
+	if isKnown || !journaled.isRefundedOf(r) {
 		return nil
 	}
 	balance, err := tx.Balance(ctx, p.Seller)
@@ -190,23 +214,51 @@ func checkFrozen(ctx context.Context, tx ChangeTx, p Payout, r gateway.Report, d
 	return err
 }
 
+// endsNotUnpaid reports that, by the journal, the seller does not have the amount of a payout again that the gateway has paid or may yet pay.
+func endsNotUnpaid(ctx context.Context, tx ChangeTx, p Payout, r gateway.Report) (bool, error) {
+	entries, err := tx.EntriesAbout(ctx, p.Seller, string(p.ID))
+	if err != nil && !isTampered(err) {
+		return false, err
+	}
+	journaled, _ := foldAndFind(p.ID, entries, "")
+	return !journaled.isRefundedOf(r), nil
+}
+
 // isRefundedOf reports whether the seller has the money in the balance again that, by the report, was paid or may yet be.
 func (p Payout) isRefundedOf(r gateway.Report) bool {
 	to := reportedState(r, p.State)
 	return p.endedUnpaid() && (to == Submitted || to == Completed)
 }
 
-// foldAndFind folds a payout's entries, and reports whether they record the same discrepancy already. [TamperedNote] counts only
-// from the payout's end on: before, it was about another state.
-func foldAndFind(id ID, entries []ledger.Entry, discrepancy string) (p Payout, alreadyRecorded bool) {
+// foldAndFind folds a payout's entries, and reports whether a discrepancy is known: it is the one on record, or the one that an admin
+// resolved last, and the gateway has not said since that nothing is paid. An earlier one is not known: the gateway has said something else
+// since. Nor is one that was recorded before the seller had the amount again: it has frozen nobody.
+func foldAndFind(id ID, entries []ledger.Entry, discrepancy string) (p Payout, isKnown bool) {
 	p.ID = id
+	foundUnpaid, wasResolved := false, false
 	for _, e := range entries {
+		before := p.Discrepancy
 		if ledger.ApplyEntry(e, &p) != nil {
 			return Payout{}, false
 		}
-		alreadyRecorded = alreadyRecorded || p.Discrepancy == discrepancy && (discrepancy != TamperedNote || p.endedUnpaid())
+		switch byPerson := e.Actor != ledger.ActorGateway && e.Actor != ledger.ActorSystem; {
+		case p.Discrepancy == before:
+		case p.Discrepancy == "":
+			wasResolved = before == discrepancy && byPerson && foundUnpaid
+		default:
+			foundUnpaid = p.endedUnpaid()
+		}
+		wasResolved = wasResolved && !p.isTakenBack()
 	}
-	return p, alreadyRecorded
+	return p, wasResolved || p.Discrepancy == discrepancy && foundUnpaid
+}
+
+// isTakenBack reports whether, by the gateway's last report, nothing is paid.
+func (p Payout) isTakenBack() bool { return saysUnpaid(p.Progress) }
+
+// saysUnpaid reports whether a gateway's word means that nothing is paid, and nothing will be.
+func saysUnpaid(w gateway.Progress) bool {
+	return w == gateway.Failed || w == gateway.Cancelled || w == gateway.Reversed
 }
 
 // discrepancyError is a discrepancy that was recorded on the payout.
@@ -238,7 +290,7 @@ func nextState(r gateway.Report, p Payout, now time.Time, c money.Currency) (Sta
 		return to, nil
 	case p.GatewayID != "" && (to == Submitted || to == Completed && p.wasReversed(now)): // it was true before its end
 		return p.State, nil
-	case to.Status() == p.State.Status(), p.endedUnpaid() && (r.Progress == gateway.Failed || r.Progress == gateway.Cancelled): // neither side paid
+	case to.Status() == p.State.Status(), p.State != Returned && p.endedUnpaid() && (r.Progress == gateway.Failed || r.Progress == gateway.Cancelled): // neither side paid
 		return p.State, nil
 	default:
 		return "", fmt.Errorf("its transfer is %s, the payout is %s", r.RawStatus, p.State)
@@ -248,7 +300,8 @@ func nextState(r gateway.Report, p Payout, now time.Time, c money.Currency) (Sta
 // wasReversed reports whether the payout was paid before it ended, as far as a report tells that may be late. Where nobody asked between the
 // payment and the return of the money, only the return is known, and the payout has failed.
 func (p Payout) wasReversed(now time.Time) bool {
-	return p.State == Returned || p.State == Failed && p.Progress == gateway.Reversed && now.Sub(p.EndedAt) <= lateOfReversals
+	isReversed := p.State == Returned || p.State == Failed && p.Progress == gateway.Reversed
+	return isReversed && now.Sub(p.EndedAt) <= lateOfReversals
 }
 
 // reportMismatch says, as an error, why the transfer is not what the payout ordered. What the gateway leaves out is no
@@ -292,7 +345,7 @@ func reportedState(r gateway.Report, from State) State {
 // applyDetails stores what a report says that takes the payout to a state, or leaves it there. The progress of a late report is of before.
 func (p *Payout) applyDetails(r gateway.Report, to State, now time.Time) {
 	p.GatewayID = r.GatewayID
-	if reportedState(r, p.State) == to {
+	if reportedState(r, p.State) == to || p.endedUnpaid() && saysUnpaid(r.Progress) {
 		p.Progress = r.Progress
 	}
 	p.clearNoGateway()

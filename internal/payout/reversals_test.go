@@ -136,7 +136,7 @@ func TestFinalCheck_Completed_FindsLateReturn(t *testing.T) {
 	s.wantState(payout.Completed)
 	want := time.Date(2026, 11, 6, 0, 0, 0, 0, time.UTC) // the third working day is over
 	looks, last := 0, s.payout().DueAt
-	for due := last; !due.IsZero(); due = s.payout().DueAt {
+	for due := last; s.payout().State == payout.Completed; due = s.payout().DueAt {
 		last = due
 		if looks++; looks > 20 {
 			t.Fatal("it is looked at without end")
@@ -152,5 +152,14 @@ func TestFinalCheck_Completed_FindsLateReturn(t *testing.T) {
 	s.wantState(payout.Returned)
 	if !last.Equal(want) {
 		t.Errorf("the last look was at %s, want %s", last, want)
+	}
+	for looks = 0; !s.payout().DueAt.IsZero(); looks++ { // the gateway may pay it once more
+		if looks > 8 {
+			t.Fatal("it is looked at without end after its return")
+		}
+		s.later(s.payout().DueAt.Sub(s.now))
+	}
+	if looks < 4 {
+		t.Errorf("after its return it was looked at %d times", looks)
 	}
 }

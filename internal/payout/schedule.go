@@ -25,7 +25,7 @@ func (s *Service) nextPollAt(p Payout, now time.Time) time.Time {
 		return next
 	case p.State == Completed || p.Status() == StatusProcessing:
 		return now.Add(s.o.Jitter(retry.Backoff(p.Tries+1, pollBase, p.maxPollWait(now))))
-	case !p.endedUnpaid() || !p.mayBeAtGateway() || p.Discrepancy != "" || !now.Before(s.o.Arrival.FinalCheckUntil(p.EndedAt)):
+	case !p.endedUnpaid() || !p.mayBeAtGateway() || !now.Before(s.o.Arrival.FinalCheckUntil(p.EndedAt)):
 		return time.Time{}
 	case p.Refunded():
 		return now.Add(s.o.Jitter(waitAfter(frequentFinalChecks, p.Tries)))

@@ -168,6 +168,15 @@ func (s *Service) reconcilePage(ctx context.Context, g gateway.Gateway, page []g
 // reconcileTransfer brings the ledger up to date with one of our transfers.
 func (s *Service) reconcileTransfer(ctx context.Context, g gateway.Gateway, id ID, known map[ID]Payout, t gateway.Transfer) error {
 	p, isKnown := known[id]
+	if isKnown { // by an entry that an attacker may have written, beside a row of it
+		entries, err := s.o.Store.EntriesAbout(ctx, p.Seller, string(id))
+		if isTampered(err) || err == nil && len(entries) == 0 {
+			return s.keepAnother(ctx, g, p, t, tamperedSeller)
+		}
+		if err != nil {
+			return err
+		}
+	}
 	switch {
 	case !isKnown:
 		return s.reconcileUnknown(ctx, g, id, known, t)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"strings"
 	"sync"
 	"testing"
@@ -821,8 +822,14 @@ func TestStartup_Unmatched_StopsAfterAnotherStart(t *testing.T) {
 	saved := s.save()
 	s.gateway.transfers["pyt_000000000000000000000007"] = &transfer{id: "pout_7", order: gateway.Order{Seller: "usr_a", Account: "bka_usr_b", Gross: 60_000}, amount: 60_000, progress: gateway.Paid, made: s.now}
 	s.putBack(t, saved)
+	if err := errors.Join(s.payouts.Freeze(t.Context(), ada, "usr_a"), s.payouts.Unfreeze(t.Context(), ada, "usr_a")); err != nil {
+		t.Fatal(err)
+	}
 	s.reconcileStartup()
 	s.wantOnHold("usr_a")
+	if e, err := s.payouts.Explain(t.Context(), "usr_a"); err != nil || e.Blockers[0].Code != payout.BlockedFrozen || !e.Blockers[0].Since.IsZero() {
+		t.Errorf("payouts are blocked by %+v, %v; the freeze that is over is not what began it", e.Blockers, err)
+	}
 	s.later(time.Hour)
 	other := s.request("usr_b", 60_000)
 	s.later(windowOver)
@@ -854,15 +861,90 @@ func TestStartup_Unmatched_StopsAfterAnotherStart(t *testing.T) {
 	}
 }
 
-// TestImport_RepairedBetweenStarts loses a payout whose seller's records were changed. Another seller is paid before they are repaired, so that the last
-// sending is later than the transfer, and the next start takes it in all the same.
-func TestImport_RepairedBetweenStarts(t *testing.T) {
+// TestImport_ForgedEntry puts a seller back to before a payout that was paid, with a row of it that says so and an entry about it that the service
+// did not write. The seller's journal does not have the payout, so the money could be requested once more.
+func TestImport_ForgedEntry(t *testing.T) {
+	for name, owner := range map[string]string{"in nobody's journal": "usr_nobody", "in the seller's journal": "usr_b", "in another seller's journal": "usr_a"} {
+		t.Run(name, func(t *testing.T) {
+			s := newStory(t)
+			saved := s.save()
+			lost := s.request("usr_b", 1_500_000)
+			s.later(windowOver)
+			made := s.gateway.transfers[string(lost.ID)]
+			made.progress, made.paid = gateway.Paid, 1
+			s.putBack(t, saved)
+			s.place.ByHand(t, `CREATE TABLE forged AS SELECT * FROM payouts WHERE id = '`+string(s.id)+`'`)
+			s.place.ByHand(t, `UPDATE forged SET id = '`+string(lost.ID)+`', seller_id = 'usr_b', bank_account_id = 'bka_usr_b', amount = 1500000,
+				fee = 500, state = 'completed', status = 'completed', gateway_id = '`+made.id+`', sent_at = requested_at, completed_at = requested_at, due_at = NULL, progress = 'paid'`)
+			s.place.ByHand(t, `INSERT INTO payouts SELECT * FROM forged`)
+			s.place.ByHand(t, `INSERT INTO entries (owner, number, at, type, subject, actor, data, available, in_transit, after, hash, mac)
+				VALUES ('`+owner+`', 999, 1, 'payout.requested', '`+string(lost.ID)+`', 'system', '{}', 0, 0, '', 'x', 'x')`)
+			s.reconcileStartup()
+			if open, err := s.payouts.UnmatchedTransfers(t.Context()); err != nil || len(open) != 1 || open[0].Transfer.Order.Seller != "usr_b" {
+				t.Errorf("unmatched are %+v, %v", open, err)
+			}
+			s.wantOnHold("usr_b")
+			s.later(windowOver)
+			if owner != "usr_a" { // whose journal was changed too
+				s.wantState(payout.Submitted)
+			}
+
+			s.place.ByHand(t, `DELETE FROM entries WHERE number = 999`) // as a repair does
+			s.later(time.Minute)
+			if state := s.stateOf(lost.ID); state != payout.Completed {
+				t.Errorf("it is repaired, and the payout is %s", state)
+			}
+			if b, err := s.db.Balance(t.Context(), "usr_b"); err != nil || b.Available != opening-1_500_000 {
+				t.Errorf("the balance is %+v, %v", b, err)
+			}
+		})
+	}
+}
+
+// TestImport_SumBeyondAllTotals has the gateway tell of a lost payout an amount that no total can hold. That transfer is unmatched and stops its seller;
+// the start goes on.
+func TestImport_SumBeyondAllTotals(t *testing.T) {
 	s := newStory(t)
 	saved := s.save()
 	lost := s.request("usr_b", 60_000)
 	s.later(windowOver)
 	s.putBack(t, saved)
-	s.place.ByHand(t, `UPDATE journals SET available = available + 5 WHERE owner = 'usr_b'`)
+	s.gateway.transfers[string(lost.ID)].order.Gross = math.MaxInt64 - 5
+	s.reconcileStartup()
+	open, err := s.payouts.UnmatchedTransfers(t.Context())
+	if err != nil || len(open) != 1 || !strings.Contains(open[0].Why, "larger than can be counted") {
+		t.Errorf("unmatched are %+v, %v", open, err)
+	}
+	s.wantOnHold("usr_b")
+	s.later(windowOver)
+	s.wantState(payout.Submitted)
+}
+
+// TestImport_RepairedBetweenStarts loses a payout whose seller's records were changed. Another seller is paid before they are repaired, so that the last
+// sending is later than the transfer, and the next start takes it in all the same.
+func TestImport_RepairedBetweenStarts(t *testing.T) {
+	t.Run("the totals", func(t *testing.T) {
+		takesInRepaired(t,
+			func(s *story) {
+				s.place.ByHand(t, `UPDATE journals SET available = available + 5 WHERE owner = 'usr_b'`)
+			},
+			func(s *story) {
+				s.place.ByHand(t, `UPDATE journals SET available = available - 5 WHERE owner = 'usr_b'`)
+			})
+	})
+	t.Run("the bank account", func(t *testing.T) {
+		takesInRepaired(t, func(s *story) { s.gateway.tampered = true }, func(s *story) { s.gateway.tampered = false })
+	})
+}
+
+func takesInRepaired(t *testing.T, change, repair func(*story)) {
+	t.Helper()
+	s := newStory(t)
+	saved := s.save()
+	lost := s.request("usr_b", 60_000)
+	s.later(windowOver)
+	s.putBack(t, saved)
+	change(s)
 	s.reconcileStartup()
 	s.later(time.Hour)
 	other := s.request("usr_a", 60_000)
@@ -870,7 +952,7 @@ func TestImport_RepairedBetweenStarts(t *testing.T) {
 	if state := s.stateOf(other.ID); state != payout.Submitted {
 		t.Fatalf("another seller's payout is %s", state)
 	}
-	s.place.ByHand(t, `UPDATE journals SET available = available - 5 WHERE owner = 'usr_b'`)
+	repair(s)
 	s.close()
 	s.open(t)
 	s.reconcileStartup()

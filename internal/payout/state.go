@@ -90,5 +90,8 @@ func (p Payout) isUnresolved() bool { return p.State == Unknown || p.State == Ma
 // mayBeAtGateway reports whether a gateway may have the payout: it was sent, or found there after the database was restored.
 func (p Payout) mayBeAtGateway() bool { return !p.SentAt.IsZero() || p.GatewayID != "" }
 
-// endedUnpaid reports whether the seller has the money back without the bank ever having had it.
-func (p Payout) endedUnpaid() bool { return p.State == Failed || p.State == Cancelled }
+// endedUnpaid reports whether the seller has the amount in the balance again: the payout was never paid, or the bank returned it. Money that
+// leaves for it now is paid twice.
+func (p Payout) endedUnpaid() bool {
+	return p.State == Failed || p.State == Cancelled || p.State == Returned
+}

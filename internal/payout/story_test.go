@@ -559,7 +559,7 @@ func TestFinalCheck_ReturnAfterCompletion_RestoresBalance(t *testing.T) {
 			tr.progress, tr.paid = word, 0
 			s.later(7 * time.Hour) // nobody told us: the look-again finds it
 			p := s.wantState(payout.Returned)
-			if p.Status() != payout.StatusFailed || !p.DueAt.IsZero() || p.CompletedAt.IsZero() || p.ReasonCode != bankRejected || p.Reason == "" {
+			if p.Status() != payout.StatusFailed || p.DueAt.IsZero() || p.CompletedAt.IsZero() || p.ReasonCode != bankRejected || p.Reason == "" {
 				t.Errorf("status %s, due %s, completed %s, reason %q: %q", p.Status(), p.DueAt, p.CompletedAt, p.ReasonCode, p.Reason)
 			}
 			s.wantAvailable(opening)

@@ -111,7 +111,7 @@ func (b *balances) finish(ctx context.Context, c *comparison) error {
 			sums.Opening = b.day.Opening
 		}
 		sums.Closing, sums.HasBalances = b.day.Closing, true
-		b.before, b.knowsBefore = b.day.Closing, true
+		b.before, b.knowsBefore = b.day.Closing, b.day.HasBalances
 	}
 	return c.s.o.Store.KeepBalances(ctx, b.day)
 }
@@ -129,8 +129,10 @@ func (b *balances) bounds() int {
 			ends = append(ends, balance)
 		}
 	}
-	b.day.HasBalances = true
-	if len(starts) == 0 { // it ended as it began
+	// A day that ended as it began may have begun with any of its balances. Only the day before tells with which: the gateway's clock may
+	// have gone back between two lines.
+	b.day.HasBalances = len(starts) > 0 || b.knowsBefore || len(b.starts) == 1
+	if len(starts) == 0 {
 		b.day.Opening = b.first.Balance + b.first.Taken()
 		if _, isOne := b.starts[b.before]; isOne && b.knowsBefore {
 			b.day.Opening = b.before

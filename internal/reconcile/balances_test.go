@@ -96,7 +96,8 @@ func TestReconcile_Balances(t *testing.T) {
 		"the day before says where a circle began": {
 			[]gateway.Line{line(2, 9, 1200, 1000), line(3, 9, 900, 1000), line(3, 9, 1000, 900), line(4, 9, 1000, 800)}, 1200, 800, nil,
 		},
-		"a circle begins with its first line": {[]gateway.Line{line(2, 9, 900, 1000), line(2, 10, 1000, 900), line(3, 9, 900, 800)}, 900, 800, nil},
+		"a circle begins with its first line":  {[]gateway.Line{line(2, 9, 900, 1000), line(2, 10, 1000, 900), line(3, 9, 900, 800)}, 900, 800, nil},
+		"a circle whose first line may be any": {[]gateway.Line{line(2, 9, 900, 1000), line(2, 10, 1000, 900), line(3, 9, 1000, 800)}, 900, 800, nil},
 		"a circle after another balance": {
 			[]gateway.Line{line(2, 9, 1200, 1100), line(3, 9, 900, 1000), line(3, 10, 1000, 900)},
 			1200, 900,

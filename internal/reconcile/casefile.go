@@ -89,7 +89,8 @@ func (d caseFile) movements() (kind Kind, detail string, judged bool) {
 			return RefundedButPaid, fmt.Sprintf("The payout is %s here, and the statement has %s and %s for it.",
 				d.p.State, count(debits, "debit"), count(credits, "credit")), true
 		}
-		if credits > debits && !d.isRead(d.p.EndedAt) { // what took the money may be of a day before those that were read
+		// What took the money may be of a day before those that were read.
+		if (credits > debits || debits == 0 && !d.endedUnsent()) && !d.isRead(d.p.EndedAt) {
 			return "", "", false
 		}
 		return "", "", debits <= credits
@@ -188,6 +189,12 @@ func (d caseFile) agrees() bool {
 // isTaken reports whether a line takes money for the payout.
 func (d caseFile) isTaken() bool {
 	return slices.ContainsFunc(d.lines, func(l Line) bool { return l.Debit > 0 && !l.Missing })
+}
+
+// endedUnsent reports whether the payout failed or was cancelled before the gateway could have taken money for it.
+func (d caseFile) endedUnsent() bool {
+	hasEnded := d.p.State == payout.Failed || d.p.State == payout.Cancelled
+	return hasEnded && d.p.SentAt.IsZero() && d.p.ProcessedAt.IsZero()
 }
 
 // isRead reports whether the statement was read from when the payout was ordered to where it must have what

@@ -694,6 +694,67 @@ func TestReconcile_DebitDaysBefore(t *testing.T) {
 	}
 }
 
+// A payout fails days after its debit, its amount is the seller's again, and the gateway never gives it back. The night after the failure
+// names it, whether the debit's day was compared before or is read only now, unless that is long ago.
+func TestReconcile_FailedDaysAfterItsDebit_RefundedButPaid(t *testing.T) {
+	fail := func(t *testing.T, day int, nightly bool) *fixture {
+		t.Helper()
+		w := newFixture(t)
+		id := w.ask("0004", 100_000)
+		w.later(time.Second)
+		for d := 3; nightly && d <= day; d++ {
+			w.goTo(d, 4)
+			w.must(w.runDue(w.service))
+		}
+		w.goTo(day, 12)
+		w.control(http.MethodPut, "/control/payouts/"+string(id), sandbox.HandMove{Status: "failed", Reason: "beneficiary_bank_rejected"})
+		w.misstate(sandbox.StatementChange{Change: "drop", Line: string(id)}) // what gives it back
+		w.later(time.Hour)
+		w.later(time.Hour)
+		if got := w.state(id); got != payout.Failed {
+			t.Fatalf("the payout is %s", got)
+		}
+		w.goTo(day+1, 4)
+		return w
+	}
+	for _, day := range []int{2, 3, 5, 9} {
+		w := fail(t, day, true)
+		for d := day + 1; d <= day+6; d++ {
+			w.goTo(d, 4)
+			w.must(w.runDue(w.service))
+			w.later(time.Minute)
+			if got := w.open(); !slices.Equal(got, []reconcile.Kind{reconcile.RefundedButPaid}) {
+				t.Errorf("failed on day %d: on day %d open are %v", day, d, got)
+			}
+		}
+	}
+	for day, want := range map[int][]reconcile.Kind{5: {reconcile.RefundedButPaid}, 12: {reconcile.RefundedButPaid}, 20: nil} {
+		w := fail(t, day, false)
+		r := w.reconcile(fmt.Sprintf("%02d", day), fmt.Sprintf("%02d", day))
+		if wantKinds(t, r, want...); (r.Unjudged > 0) != (want == nil) || r.Sums.Gap() != 0 {
+			t.Errorf("failed on day %d: %d are not judged, sums %+v", day, r.Unjudged, r.Sums)
+		}
+	}
+}
+
+// A payout that was cancelled before it was sent, or refused at once, has no debit: nothing before the period is read for it.
+func TestReconcile_GivenUpUnsent_ReadsNoDayBefore(t *testing.T) {
+	w := newFixture(t)
+	id := w.ask("1234", 10_000)
+	w.goTo(6, 12)
+	if _, _, err := w.payouts.Cancel(t.Context(), payout.Caller{User: "usr_1234"}, id, ""); err != nil {
+		t.Fatal(err)
+	}
+	w.goTo(7, 4)
+	if r := w.reconcile("06", "06"); r.Payouts != 1 || r.Unjudged != 0 {
+		t.Errorf("%d of %d payouts are not judged", r.Unjudged, r.Payouts)
+	}
+	from := time.Date(2026, 11, 6, 0, 0, 0, 0, india)
+	if read, err := w.options.Store.Days(t.Context(), time.Time{}, w.now); err != nil || len(read) != 1 || !read[0].From.Equal(from) {
+		t.Errorf("read were %+v, %v; want the day that was asked for", read, err)
+	}
+}
+
 func TestReconcile_ReturnedAtGateway_PollsPayout(t *testing.T) {
 	w := newFixture(t)
 	id := w.pay("1234", 100_000)

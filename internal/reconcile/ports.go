@@ -52,8 +52,8 @@ type Store interface {
 	// what they put in.
 	SumOfLines(ctx context.Context, from, to time.Time, currency string) (money.Amount, error)
 
-	// Entries lists the ledger's transfers to and from the gateway of a period, in the order of their time,
-	// seller and number, after an entry, up to limit.
+	// Entries lists the ledger's transfers to and from the gateway of a period, and the ends of payouts that failed or were cancelled,
+	// in the order of their time, seller and number, after an entry, up to limit.
 	Entries(ctx context.Context, from, to time.Time, after Entry, limit int) ([]Entry, error)
 	// SumOfEntries adds them up: what was paid, and what was returned.
 	SumOfEntries(ctx context.Context, from, to time.Time) (paid, returned money.Amount, err error)

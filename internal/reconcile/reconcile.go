@@ -54,11 +54,12 @@ type Day struct {
 	HasBalances      bool
 }
 
-// Entry is a transfer of the ledger to or from the gateway's account.
+// Entry is a transfer of the ledger to or from the gateway's account, or the end of a payout that was not paid. The gateway may have
+// taken money for that payout days before, so its end is what shows that the money should be back.
 type Entry struct {
 	At     time.Time
 	Payout payout.ID
-	// Paid is what went out; below zero it came back.
+	// Paid is what went out; below zero it came back; zero if the payout failed or was cancelled.
 	Paid money.Amount
 	// Seller and Number are where it stands in the ledger.
 	Seller string

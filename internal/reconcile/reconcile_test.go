@@ -121,7 +121,7 @@ func TestReconcile_EachDifference_HasItsKind(t *testing.T) {
 			w.service = w.instance()
 			wantKinds(t, w.reconcile("02", "02"), tt.want...)
 			var want []payout.ID
-			if tt.want[0] == reconcile.ReturnedAtGateway || tt.want[0] == reconcile.RefundedButPaid {
+			if slices.Contains([]reconcile.Kind{reconcile.ReturnedAtGateway, reconcile.RefundedButPaid, reconcile.ReturnWithoutLine}, tt.want[0]) {
 				want = []payout.ID{id}
 			}
 			if !slices.Equal(asked.ids, want) {

@@ -95,7 +95,7 @@ func (s *Service) reachBack(ctx context.Context, p Period) error {
 	return s.readDays(ctx, Period{from, s.midnight(p.From, 0)}, false)
 }
 
-// firstOrder is when the first of the payouts was ordered that were paid or returned in the period, without
+// firstOrder is when the first of the payouts was ordered that were paid, returned or given up in the period, without
 // a debit that was read; zero for none.
 func (s *Service) firstOrder(ctx context.Context, p Period) (first time.Time, err error) {
 	c := &comparison{s: s, p: p, recorded: map[payout.ID]money.Amount{}}
@@ -111,7 +111,7 @@ func (s *Service) firstOrder(ctx context.Context, p Period) (first time.Time, er
 			return first, err
 		}
 		for _, d := range all {
-			if at := begun(d.p); !d.elsewhere() && !d.isTaken() && at.Before(p.From) && (first.IsZero() || at.Before(first)) {
+			if at := begun(d.p); !d.endedUnsent() && !d.elsewhere() && !d.isTaken() && at.Before(p.From) && (first.IsZero() || at.Before(first)) {
 				first = at
 			}
 		}
@@ -159,7 +159,7 @@ func (s *Service) asNoted(ctx context.Context, found []Difference) ([]Difference
 func (s *Service) reschedule(ctx context.Context, found []Difference) error {
 	var failed error
 	for _, d := range found {
-		if d.Kind == ReturnedAtGateway || d.Kind == RefundedButPaid {
+		if slices.Contains([]Kind{ReturnedAtGateway, RefundedButPaid, ReturnWithoutLine}, d.Kind) {
 			_, err := s.o.Payouts.PollNow(ctx, d.Payout)
 			failed = errors.Join(failed, err)
 		}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"strings"
+	"time"
 
 	"bursar/internal/gateway/razorpayx"
 	"bursar/internal/payout"
@@ -126,7 +127,10 @@ func (m *market) isNamedAt(w *withdrawal) bool {
 	return a == nil || a.at == "" || a.at == w.at
 }
 
-// paidAfterAll is the lie about a payout that ended unpaid. Its seller has the money back, so the next payout would send it again.
+// soonAfterReturn is for how long a gateway may say of a payout that it is paid, after the bank has returned it: that is late, and no lie.
+const soonAfterReturn = 30 * time.Minute
+
+// paidAfterAll is the lie about a payout whose amount its seller has again, so the next payout would send it once more.
 const paidAfterAll = "it was paid"
 
 // lieAbout says of a payout what can't be true beside the ledger. What was asked for by its id may also be said to be
@@ -142,13 +146,13 @@ func (w wire) lieAbout(req *http.Request, a *answer, p *razorpayx.Payout) {
 		was:       known.state,
 		overtaken: req.Header.Get(razorpayx.IdempotencyHeader) != "" || known.state == payout.Submitting || m.now-known.changed < 3*maxStall,
 	}
-	refunded := known.state == payout.Failed || known.state == payout.Cancelled
+	unpaid := known.endedUnpaid() && (known.state != payout.Returned || m.now-known.changed > soonAfterReturn)
 	switch n := m.dice.IntN(3); {
 	case n == 0 && req.URL.RawQuery == "" && known.last.GatewayID == p.ID && m.begun%2 == 0:
 		p.ID, lie.what = "pout_0000another", "it is another transfer"
 	case n == 0 && req.URL.RawQuery == "":
 		p.ReferenceID, lie.what = razorpayx.Text(m.ids.New("pyt_", m.clock())), "it is another payout's"
-	case n == 1 && refunded:
+	case n == 1 && unpaid:
 		p.Status, lie.what = razorpayx.StatusProcessed, paidAfterAll
 	case p.Amount%3 == 0 && m.isNamedAt(known): // the amount chooses among the others, so that runs from before are thrown the same dice
 		p.FundAccountID, lie.what = "fa_00000000000000", "it went to another account"

@@ -60,7 +60,7 @@ var furtherBugs = []planted{
 		{inReconcile, "\t\tdefault:\n\t\t\tgone = append(gone, d)", "\t\tdefault:\n\t\t\t_ = append(gone, d)"},
 	}},
 	{"a return on the statement is not asked about", []edit{
-		{inReconcile, "if d.Kind == ReturnedAtGateway || d.Kind == RefundedButPaid {", "if d.Kind == RefundedButPaid {"},
+		{inReconcile, "[]Kind{ReturnedAtGateway, RefundedButPaid, ReturnWithoutLine}", "[]Kind{RefundedButPaid}"},
 	}},
 	{"lines that are gone are summed up", []edit{
 		{inStore, "AND currency = $3 AND missing = 0`, []any", "AND currency = $3`, []any"},

@@ -170,7 +170,7 @@ var bugs = []planted{
 	{"a returned payout is never noticed", []edit{
 		{inPayout, "\t\tif last := s.o.Arrival.FinalCheckUntil(p.CompletedAt); next.After(last) {\n\t\t\treturn last\n\t\t}\n\t\treturn next\n", "\t\t_ = next\n\t\treturn time.Time{}\n"},
 		{inPayout, "if !isKnown ||", "if isKnown ||"},
-		{inReconcile, "if d.Kind == ReturnedAtGateway || d.Kind", "if d.Kind"},
+		{inReconcile, "[]Kind{ReturnedAtGateway, ", "[]Kind{"},
 	}},
 	{"nobody looks again at what the gateway has", []edit{
 		{inPayout, "\tcase p.State == Completed || p.Status() == StatusProcessing:\n", "\tcase p.Status() == StatusProcessing && p.Tries > 2:\n\t\treturn time.Time{}\n\tcase p.State == Completed || p.Status() == StatusProcessing:\n"},

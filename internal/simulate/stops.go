@@ -63,19 +63,23 @@ func (m *market) wasStopped(d decision.Decision) {
 	}
 }
 
-// checkResolved demands that an admin has resolved what a gateway said of a seller's unpaid payouts before the seller's freeze ends.
+// endedUnpaid reports whether the seller has a payout's amount in the balance again, by the model.
+func (w *withdrawal) endedUnpaid() bool {
+	return w.state == payout.Failed || w.state == payout.Cancelled || w.state == payout.Returned
+}
+
+// checkResolved demands that an admin has resolved what a gateway said of payouts whose amount a seller has again before the seller's freeze ends.
 func (m *market) checkResolved(seller string) {
 	for id, w := range m.model.payouts {
-		isUnpaid := w.seller == seller && (w.state == payout.Failed || w.state == payout.Cancelled)
-		isOpen := isUnpaid && w.last.Discrepancy != "" && string(id) != m.tampered
+		isOpen := w.seller == seller && w.endedUnpaid() && w.last.Discrepancy != "" && string(id) != m.tampered
 		m.assert(discrepanciesKept, !isOpen, string(id), "the payouts of %s go on, and of this one, which is %s, it is open that %s", seller, w.state, w.last.Discrepancy)
 	}
 }
 
-// mayBeFrozen reports whether a gateway has said of a payout of a seller, which ended unpaid, what would mean that its money left.
+// mayBeFrozen reports whether a gateway has said of a payout, whose amount a seller has again, what would mean that its money left.
 func (m *market) mayBeFrozen(seller string) bool {
 	for id := range m.gateways.lies {
-		if w := m.model.payouts[id]; w != nil && w.seller == seller && (w.state == payout.Failed || w.state == payout.Cancelled) {
+		if w := m.model.payouts[id]; w != nil && w.seller == seller && w.endedUnpaid() {
 			return true
 		}
 	}

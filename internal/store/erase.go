@@ -87,8 +87,8 @@ func (tx *Tx) HasMoney(ctx context.Context, userID string) (bool, error) {
 	return pending != 0 || available != 0 || inTransit != 0 || processing != 0, err
 }
 
-// HasOpenCase reports whether an admin has frozen a user's payouts, one that ended unpaid has a discrepancy, or an open unmatched transfer
-// names the user.
+// HasOpenCase reports whether a user's payouts are frozen, one whose amount the user has again has a discrepancy, or an open unmatched
+// transfer names the user.
 func (tx *Tx) HasOpenCase(ctx context.Context, userID string) (bool, error) {
 	var frozen bool
 	if _, err := tx.one(ctx, `SELECT frozen FROM journals WHERE owner = $1`, []any{userID}, flagged{&frozen}); err != nil || frozen {

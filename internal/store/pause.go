@@ -92,11 +92,11 @@ func (tx *Tx) RescheduleStopped(ctx context.Context, seller string, now time.Tim
 		AND state = 'waiting' AND due_at > $2`, seller, micros(now))
 }
 
-// unpaidWithDiscrepancy is the oldest payout of seller $1 that ended unpaid and has a discrepancy.
+// unpaidWithDiscrepancy is the oldest payout with a discrepancy whose amount seller $1 has again.
 const unpaidWithDiscrepancy = discrepancyIDs + `SELECT id FROM payouts WHERE id IN (SELECT id FROM wanted) AND seller_id = $1
-	AND state IN ('failed', 'cancelled') ORDER BY id LIMIT 1`
+	AND state IN ('failed', 'cancelled', 'returned') ORDER BY id LIMIT 1`
 
-// UnpaidWithDiscrepancy is the seller's oldest payout that failed or was cancelled and has a discrepancy; "" without one.
+// UnpaidWithDiscrepancy is the seller's oldest payout that failed, was cancelled or returned, and has a discrepancy; "" without one.
 func (tx *Tx) UnpaidWithDiscrepancy(ctx context.Context, seller string) (id payout.ID, err error) {
 	err = tx.each(ctx, unpaidWithDiscrepancy, []any{seller}, func(r *row) { r.Scan(&id) })
 	return id, err

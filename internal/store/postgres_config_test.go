@@ -1,6 +1,7 @@
 package store
 
 import (
+	"strings"
 	"testing"
 	"time"
 )
@@ -24,5 +25,12 @@ func TestPostgresConfig_TimeoutPerHost(t *testing.T) {
 		if config.ConnectTimeout != want {
 			t.Errorf("%s: a host has %s to answer, want %s", url, config.ConnectTimeout, want)
 		}
+	}
+}
+
+func TestOpenPostgres_InvalidAddress(t *testing.T) {
+	db, err := OpenPostgres(t.Context(), "postgres://bursar:secret@a/db?pool_max_conns=1")
+	if err == nil || !strings.Contains(err.Error(), "pool_max_conns") || strings.Contains(err.Error(), "secret") || db != nil {
+		t.Errorf("it is opened as %v, %v", db, err)
 	}
 }

@@ -159,8 +159,8 @@ func (s reconcileStore) SumOfLines(ctx context.Context, from, to time.Time, curr
 	return taken, err
 }
 
-// ofGateway are the entries that moved money to or from the gateway's account, in the words of their index.
-const ofGateway = ` FROM entries WHERE gateway <> 0 AND `
+// ofGateway are the entries that moved money to or from the gateway's account, or ended a payout without, in the words of their index.
+const ofGateway = ` FROM entries WHERE (gateway <> 0 OR type IN ('payout.failed', 'payout.cancelled')) AND `
 
 // Entries lists those of a period after one of them.
 func (s reconcileStore) Entries(ctx context.Context, from, to time.Time, after reconcile.Entry, limit int) ([]reconcile.Entry, error) {

@@ -192,4 +192,7 @@ func TestRowMessage(t *testing.T) {
 	if string(one) == string(other) {
 		t.Errorf("two rows have the message %s", one)
 	}
+	if got, want := string(one), "bursar user mac v1\n5:usr_1 4:asha "; got != want { // what the rows of every database were signed with
+		t.Errorf("the message is %q, want %q", got, want)
+	}
 }

@@ -37,10 +37,11 @@ func (db *DB) MayHaveTaken(ctx context.Context, at gateway.Name) (bool, error) {
 		OR sent_at IS NOT NULL AND reason_code = 'refunded') LIMIT 1`, string(at)).Scan(&one))
 }
 
-// isRecorded fits payouts p that a journal knows. An attacker may put journals back to before a payout was asked for, and leave its row.
-const isRecorded = ` AND EXISTS (SELECT 1 FROM entries e WHERE e.subject = p.id)`
+// isRecorded fits payouts p that their seller's journal knows. An attacker may put journals back to before a payout was asked for, and leave
+// its row, with an entry about it in another journal.
+const isRecorded = ` AND EXISTS (SELECT 1 FROM entries e WHERE e.subject = p.id AND e.owner = p.seller_id)`
 
-// PayoutsByID finds those of ids that a journal knows.
+// PayoutsByID finds those of ids that their sellers' journals know. It does not check who wrote those.
 func (db *DB) PayoutsByID(ctx context.Context, ids []payout.ID) (map[payout.ID]payout.Payout, error) {
 	found := make(map[payout.ID]payout.Payout, len(ids))
 	if len(ids) == 0 {
@@ -68,12 +69,19 @@ func (tx *Tx) UnsentPayouts(ctx context.Context, seller string) ([]payout.Payout
 	return unsent, err
 }
 
-// RecordUnmatchedTransfer stores an unmatched transfer and reports whether it is new.
+// RecordUnmatchedTransfer stores an unmatched transfer and reports whether it is new. One that is there and that nobody has resolved gets
+// the reason of now.
 func (tx *Tx) RecordUnmatchedTransfer(ctx context.Context, s payout.UnmatchedTransfer) (bool, error) {
 	t := s.Transfer
-	return tx.execOne(ctx, `INSERT INTO unmatched_transfers (gateway, gateway_id, reference, seller_id, amount, currency, progress, utr, made_at, found_at, why, resolved)
+	isNew, err := tx.execOne(ctx, `INSERT INTO unmatched_transfers (gateway, gateway_id, reference, seller_id, amount, currency, progress, utr, made_at, found_at, why, resolved)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 0) ON CONFLICT (gateway, gateway_id) DO NOTHING`,
 		string(s.Gateway), t.GatewayID, t.Reference, t.Order.Seller, int64(t.Amount), t.Currency, string(t.Progress), t.UTR, nullMicros(t.MadeAt), micros(s.FoundAt), s.Why)
+	if err != nil || isNew {
+		return isNew, err
+	}
+	_, err = tx.exec(ctx, `UPDATE unmatched_transfers SET why = $3 WHERE gateway = $1 AND gateway_id = $2 AND resolved = 0 AND why <> $3`,
+		string(s.Gateway), t.GatewayID, s.Why)
+	return false, err
 }
 
 // ForgetUnmatchedTransfer takes an unmatched transfer that nobody has resolved off the list.

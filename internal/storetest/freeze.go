@@ -128,6 +128,17 @@ func testPause(t *testing.T, b *bench) {
 	b.wantUnpaidWithDiscrepancy("usr_c", "")
 	note("")
 	b.wantUnpaidWithDiscrepancy("usr_a", "")
+	for _, to := range []payout.State{payout.Submitted, payout.Completed, payout.Returned} {
+		p, err := b.db.Payout(b.ctx(), "pyt_1")
+		b.must(err)
+		p.GatewayID, p.SentAt, p.CompletedAt, p.Discrepancy = "pout_9", b.now, b.now, "it is paid"
+		b.move(p, to)
+		b.wantUnpaidWithDiscrepancy("usr_a", map[payout.State]payout.ID{payout.Returned: "pyt_1"}[to])
+	}
+	returned, err := b.db.Payout(b.ctx(), "pyt_1")
+	b.must(err)
+	returned.Discrepancy = ""
+	b.move(returned, payout.Returned)
 	b.wantCleanAudit()
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bursar/internal/auth"
+	"bursar/internal/bank"
 	"bursar/internal/ledger"
 	"bursar/internal/money"
 	"bursar/internal/payout"
@@ -463,6 +464,10 @@ func testWithoutKeys(t *testing.T, b *bench) {
 			token := b.mailToken("hash", toReset)
 			token.UserID = "usr_a"
 			return tx.InsertMailToken(b.ctx(), token)
+		},
+		"save a verification": func(tx *store.Tx) error {
+			verified := bank.Account{ID: "bka_1", Current: true, Status: bank.StatusVerified}
+			return second(tx.SaveVerification(b.ctx(), verified, verified))
 		},
 		"insert a webhook endpoint": func(tx *store.Tx) error {
 			return second(tx.InsertEndpoint(b.ctx(), webhook.Endpoint{ID: "whe_1", URL: "https://shop.example/hooks", Status: webhook.Enabled, CreatedAt: b.now}))

@@ -204,6 +204,17 @@ func testUnmatchedTransfers(_ *testing.T, b *bench) {
 			return err
 		})
 	}
+	for _, why := range []string{"for this reason now", "nobody knows"} {
+		b.update(func(tx *store.Tx) error {
+			_, err := tx.RecordUnmatchedTransfer(b.ctx(), payout.UnmatchedTransfer{Gateway: other, Transfer: t, FoundAt: b.now.Add(time.Hour), Why: why})
+			return err
+		})
+		if open, err := b.db.OpenUnmatchedTransfers(b.ctx(), 10); err != nil || !slices.ContainsFunc(open, func(u payout.UnmatchedTransfer) bool {
+			return u.Gateway == other && u.Why == why && u.FoundAt.Equal(b.now)
+		}) {
+			b.Errorf("unmatched are %+v, %v", open, err)
+		}
+	}
 	old := undated
 	old.GatewayID, old.MadeAt = "pout_3", b.now.Add(-time.Hour)
 	b.update(func(tx *store.Tx) error {

@@ -161,8 +161,8 @@ CREATE TABLE entries (
 CREATE INDEX entries_about ON entries (subject, owner, number);
 -- A seller's bank accounts, which are few.
 CREATE INDEX entries_of_accounts ON entries (owner, number) WHERE type = 'bank_account.added';
--- The clearing account by time: what went out through the gateway, and came back.
-CREATE INDEX entries_of_gateway ON entries (at, owner, number) WHERE gateway <> 0;
+-- The clearing account by time: what went out through the gateway, what came back, and which payouts ended without.
+CREATE INDEX entries_of_gateway ON entries (at, owner, number) WHERE gateway <> 0 OR type IN ('payout.failed', 'payout.cancelled');
 -- Decisions are rare, so that this holds next to nothing.
 CREATE INDEX entries_decided ON entries (at, owner, number) WHERE type IN ('admin.decided', 'payouts.frozen', 'payouts.unfrozen', 'balance.adjusted');
 -- What was decided about a subject: each sign-in asks for the user's role and suspension.
