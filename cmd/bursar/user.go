@@ -37,7 +37,7 @@ var errUserExists = auth.ErrEmailTaken.WithMessage(
 	"A user with this e-mail address exists already, and was left as it is. Give another address with --email.")
 
 func (userCreateCmd) Help() string {
-	return "On a terminal it asks for what is not given, and for the password. It works beside a running server.\n\n" + examples(
+	return "On a terminal it asks for what is not given, and for the password. The user is mailed a link to confirm the address with. It works beside a running server.\n\n" + examples(
 		"bursar user create --role admin",
 		`printf '%s\n' "$PASSWORD" | bursar user create --name "Asha Rao" --email asha@example.com --role admin --password-stdin`)
 }

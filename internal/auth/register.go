@@ -74,7 +74,8 @@ func (s *Service) Register(ctx context.Context, r Registration) (SignIn, error) 
 	return signIn, nil
 }
 
-// CreateUser makes a user of any role for the operator, and signs nobody in.
+// CreateUser makes a user of any role for the operator, and signs nobody in. It mails them a link to confirm their address with:
+// only the owner of a confirmed address can undo a change of it.
 func (s *Service) CreateUser(ctx context.Context, r Registration) (User, error) {
 	problems := s.problems(r)
 	if r.Role != Buyer && r.Role != Seller && r.Role != Admin {
@@ -87,7 +88,12 @@ func (s *Service) CreateUser(ctx context.Context, r Registration) (User, error) 
 	if err != nil {
 		return User{}, err
 	}
-	err = s.o.Store.InTx(ctx, func(tx Tx) error { return tx.InsertUser(ctx, user) })
+	err = s.o.Store.InTx(ctx, func(tx Tx) error {
+		if err := tx.InsertUser(ctx, user); err != nil {
+			return err
+		}
+		return s.mailVerification(ctx, tx, user, Device{}, user.CreatedAt, true)
+	})
 	if err != nil {
 		return User{}, err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"bursar/internal/auth"
 	"bursar/internal/fault"
+	"bursar/internal/mail"
 )
 
 func TestRegisterSignsIn(t *testing.T) {
@@ -149,6 +150,14 @@ func TestCreateUser_AdminSignsIn(t *testing.T) {
 	}
 	if in.User.ID != user.ID || in.User.Role != auth.Admin {
 		t.Errorf("signed in as %+v", in.User)
+	}
+	sent := w.mailbox.To("root@example.com")
+	if len(sent) != 1 {
+		t.Fatalf("mailed %+v, want a link to confirm the address", sent)
+	}
+	wantErr(t, w.VerifyEmail(t.Context(), sent[0].(mail.VerifyEmail).Token), nil) // who confirmed it can undo a change of it
+	if in, err = w.login("root@example.com", password, home); err != nil || !in.User.Verified || in.User.Role != auth.Admin {
+		t.Errorf("signed in as %+v, %v", in.User, err)
 	}
 	_, err = w.CreateUser(t.Context(), auth.Registration{Name: "Root", Email: "ROOT@example.com", Password: password, Role: auth.Admin})
 	wantErr(t, err, auth.ErrEmailTaken)

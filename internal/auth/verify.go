@@ -16,7 +16,7 @@ import (
 const endedByOwner = "address_confirmed_by_owner"
 
 // ErrEmailNotVerified refuses a payout request where [Options.RequireVerifiedEmail] is set.
-var ErrEmailNotVerified = fault.New(fault.Forbidden, "email_not_verified", "Confirm your e-mail address before you request a payout. We mailed you a link and a code.")
+var ErrEmailNotVerified = fault.New(fault.Forbidden, "email_not_verified", "Confirm your e-mail address before you request a payout. Use the link or the code that was mailed to you, or ask for another.")
 
 // CheckMayRequestPayout fails with [ErrEmailNotVerified] where the operator asks for verified addresses and the user's is not.
 func (s *Service) CheckMayRequestPayout(p Principal) error {

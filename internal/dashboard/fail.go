@@ -83,7 +83,7 @@ const outcomeUnknown = "outcome_unknown"
 var sentences = map[string]string{
 	auth.ErrToken.Code:            "You are not signed in any more. Sign in again.",
 	auth.ErrRole.Code:             "You don't have access to this page.",
-	auth.ErrEmailNotVerified.Code: "Confirm your e-mail address first. Your profile page takes the code that we mailed you, and sends it again.",
+	auth.ErrEmailNotVerified.Code: "Confirm your e-mail address first. Your profile page takes the code that was mailed to you, and sends another.",
 	payout.ErrNotFound.Code:       "You have no such payout. Its address may have been mistyped.",
 	payout.ErrBankUnverified.Code: "Your bank account is not verified yet. Look at your bank account to see how far it is, and why.",
 	outcomeUnknown:                "The database's answer was lost, so it is not known whether this was done. Look before you try again.",
