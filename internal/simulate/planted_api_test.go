@@ -246,6 +246,12 @@ var apiBugs = []planted{
 	{"who undoes a change of address ends the links of earlier ones", []edit{
 		{inAuth, "tx.DeleteMailTokensSince(ctx, u.ID, UndoEmailChange, t.CreatedAt)", "tx.DeleteMailTokens(ctx, u.ID, UndoEmailChange)"},
 	}},
+	{"that a returned payout is paid again is late for ever", []edit{
+		{inPayout, "return isReversed && now.Sub(p.EndedAt) <= lateOfReversals", "return p.State == Returned || isReversed && now.Sub(p.EndedAt) <= lateOfReversals"},
+	}},
+	{"a freeze ends while a returned payout has a discrepancy", []edit{
+		{inStore, "state IN ('failed', 'cancelled', 'returned') ORDER BY id LIMIT 1", "state IN ('failed', 'cancelled') ORDER BY id LIMIT 1"},
+	}},
 	{"an account whose payouts are frozen can be deleted", []edit{
 		{inAuth, "if left, err = tx.HasOpenCase(ctx, user.ID); err == nil && left {", "if left, err = tx.HasOpenCase(ctx, user.ID); false {"},
 	}},
