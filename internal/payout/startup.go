@@ -29,6 +29,9 @@ func (s *Service) ReconcileStartup(ctx context.Context) error {
 		}
 		s.progress.warned = true
 	}
+	if err := s.readNamed(ctx); err != nil { // whose transfers an earlier start could not match
+		return err
+	}
 	for _, g := range s.o.Gateways.All() {
 		if slices.Contains(s.progress.done, g.Name()) {
 			continue
@@ -203,6 +206,9 @@ func (s *Service) reconcileTransfer(ctx context.Context, g gateway.Gateway, id I
 		return s.keepAnother(ctx, g, p, t, "the payout has another transfer at the gateway")
 	default:
 		_, err := s.rescheduleIfChanged(ctx, p, t.Report)
+		if err == nil && s.hasLost(p.Seller) { // perhaps because an earlier start could not tell that the ledger has it
+			err = s.o.Store.InTx(ctx, func(tx Tx) error { return tx.ForgetUnmatchedTransfer(ctx, g.Name(), t.GatewayID) })
+		}
 		return err
 	}
 }
