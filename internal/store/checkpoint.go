@@ -1,7 +1,9 @@
 package store
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"bursar/internal/ledger"
@@ -67,15 +69,41 @@ func scanJournalState(r *row) (b proof.JournalState) {
 	return b
 }
 
-// Journals lists journals in the order of their owners' ids from after one on, up to limit, each beside what a
-// checkpoint has of it.
+// Journals lists journals in the order of their owners' ids from after one on, each beside what a checkpoint has of it: up to limit, and
+// between them those whose row of totals was deleted.
 func (db *DB) Journals(ctx context.Context, checkpoint int64, after string, limit int) ([]proof.JournalState, error) {
 	var journals []proof.JournalState
 	err := db.query(ctx, journalsAsOf+` WHERE b.owner > $2 ORDER BY b.owner LIMIT $3 + 0`, func(r *row) {
 		journals = append(journals, scanJournalState(r))
 	}, checkpoint, after, limit)
+	if err != nil {
+		return nil, err
+	}
+	upTo := "" // the end
+	if len(journals) == limit {
+		upTo = journals[limit-1].Seller
+	}
+	err = db.query(ctx, journalsWithoutTotals, func(r *row) {
+		b := proof.JournalState{}
+		var totals string
+		r.Scan(&b.Seller, &b.Checkpointed.Number, &totals, &b.Checkpointed.Hash, flagged{&b.Behind})
+		b.Now, b.Checkpointed.Owner = ledger.NewHead(b.Seller), b.Seller
+		b.Checkpointed.Balance, _ = ledger.ParseBalance(totals) // as scanJournalState does
+		journals = append(journals, b)
+	}, checkpoint, after, upTo)
+	slices.SortFunc(journals, func(a, b proof.JournalState) int { return cmp.Compare(a.Seller, b.Seller) })
 	return journals, err
 }
+
+// journalsWithoutTotals is the journals between two owners that a checkpoint has, and that have no row of totals any more. It goes from owner to owner by
+// the index, because a checkpoint has each journal many times.
+const journalsWithoutTotals = `WITH RECURSIVE kept(owner) AS (SELECT MIN(seller_id) FROM checkpoint_journals WHERE seller_id > $2
+	UNION ALL SELECT (SELECT MIN(seller_id) FROM checkpoint_journals WHERE seller_id > kept.owner) FROM kept
+		WHERE kept.owner IS NOT NULL AND ($3 = '' OR kept.owner <= $3))
+	SELECT s.seller_id, s.number, s.totals, s.hash, s.behind FROM kept
+	JOIN checkpoint_journals s ON s.seller_id = kept.owner AND s.checkpoint = (SELECT MAX(checkpoint) FROM checkpoint_journals
+		WHERE seller_id = kept.owner AND checkpoint <= $1)
+	WHERE ($3 = '' OR kept.owner <= $3) AND NOT EXISTS (SELECT 1 FROM journals b WHERE b.owner = kept.owner) ORDER BY s.seller_id`
 
 // JournalState is one of them, or one without a seller where there is none.
 func (db *DB) JournalState(ctx context.Context, checkpoint int64, seller string) (b proof.JournalState, err error) {

@@ -230,6 +230,14 @@ var ranPlans = []ranPlan{
 			return err
 		},
 	},
+	{
+		plan{"journals without their totals", "", `1, 'usr_', 'usr_z'`, []string{"checkpoint_journals USING PRIMARY KEY (seller_id>?)"}, []string{"checkpoint_journals_pkey"}},
+		"RECURSIVE kept",
+		func(ctx context.Context, db *DB) error {
+			_, err := db.Journals(ctx, 1, "usr_", 20)
+			return err
+		},
+	},
 }
 
 // inTx runs a method of a transaction.

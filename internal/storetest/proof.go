@@ -124,6 +124,46 @@ func testCheckpoints(_ *testing.T, b *bench) {
 	b.wantCleanAudit()
 }
 
+// testCheckpointWithoutTotals deletes a seller's row of totals. The next checkpoint leaves that journal where the last one has it, and goes on with the
+// others'.
+func testCheckpointWithoutTotals(t *testing.T, b *bench) {
+	b.fill()
+	b.seller("usr_z")
+	b.sell("theirs", "usr_z", 10)
+	first := b.checkpoint()
+	for _, owner := range []string{"usr_a", "usr_z"} {
+		of := b.with(b.engine.Tamper(t, b.db, `DELETE FROM journals WHERE owner = '`+owner+`'`))
+		other := map[string]string{"usr_a": "usr_z", "usr_z": "usr_a"}[owner]
+		of.sell("another", other, 10)
+		next := of.checkpoint()
+		of.must(next.Follows(first))
+		if next.Journals != first.Journals || next.Root == first.Root {
+			t.Errorf("without the totals of %s the next checkpoint is %+v", owner, next)
+		}
+		all := map[string]proof.JournalState{}
+		for after := ""; ; {
+			page, err := of.db.Journals(of.ctx(), next.Number, after, 1)
+			of.must(err)
+			if len(page) == 0 {
+				break
+			}
+			for _, journal := range page {
+				if _, isThere := all[journal.Seller]; isThere || journal.Seller <= after {
+					t.Fatalf("the journal of %s is listed after that of %q", journal.Seller, after)
+				}
+				all[journal.Seller] = journal
+				after = journal.Seller
+			}
+		}
+		if left := all[owner]; !left.Behind || left.Now.Number != 0 || left.Checkpointed.Number == 0 {
+			t.Errorf("the journal without its totals is %+v", left)
+		}
+		if is := all[other]; is.Behind || is.Now.Number != is.Checkpointed.Number {
+			t.Errorf("the other journal is %+v", is)
+		}
+	}
+}
+
 func testCheckpointLease(_ *testing.T, b *bench) {
 	b.seller("usr_a")
 	take := func(holder string, now time.Time) bool {

@@ -177,6 +177,7 @@ func Run(t *testing.T, e Engine) {
 		"Watch/WhatNeedsLookingAfterIsSeen":             testWatch,
 		"Stats/GroupsAreCounted":                        testGroupSizes,
 		"Proof/CheckpointsHoldAllJournals":              testCheckpoints,
+		"Proof/ACheckpointWithoutSomeTotals":            testCheckpointWithoutTotals,
 		"Proof/OneMakesACheckpoint":                     testCheckpointLease,
 		"Proof/NothingBrokenIsCheckpointed":             testNothingBrokenIsCheckpointed,
 		"Reconcile/LinesAreStoredAsReported":            testStatementLines,
