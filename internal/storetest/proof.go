@@ -127,6 +127,7 @@ func testCheckpoints(_ *testing.T, b *bench) {
 // testCheckpointWithoutTotals deletes a seller's row of totals. The next checkpoint leaves that journal where the last one has it, and goes on with the
 // others'.
 func testCheckpointWithoutTotals(t *testing.T, b *bench) {
+	t.Helper()
 	b.fill()
 	b.seller("usr_z")
 	b.sell("theirs", "usr_z", 10)
