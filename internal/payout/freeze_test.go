@@ -579,7 +579,7 @@ func TestPaidAfterItsEnd_SaidOtherwiseMeanwhile(t *testing.T) {
 	says := func(word gateway.Progress) func(*story, *transfer) {
 		return func(s *story, made *transfer) { s.gateway.twofold, made.progress = false, word }
 	}
-	anotherAmount := func(s *story, made *transfer) { made.progress, made.amount = gateway.Paid, made.amount-100 }
+	anotherAmount := func(s *story, made *transfer) { made.progress, made.amount = gateway.Paid, s.payout().Net()-100 }
 	twoTransfers := func(s *story, _ *transfer) { s.gateway.twofold = true }
 	asOrdered := func(s *story, made *transfer) {
 		s.gateway.twofold, made.progress, made.amount = false, gateway.Failed, s.payout().Net()
@@ -630,6 +630,12 @@ func TestPaidAfterItsEnd_SaidOtherwiseMeanwhile(t *testing.T) {
 			s.later(windowOver)
 			if state := s.stateOf(next.ID); state != payout.Waiting {
 				t.Errorf("the next payout is %s", state)
+			}
+			s.resolveAndUnfreeze()
+			decided := len(s.decisions("usr_a"))
+			say(tt.first) // which the admin has seen by now
+			if now := s.decisions("usr_a"); len(now) != decided {
+				t.Errorf("it was frozen again for what an admin has resolved: %+v", now[0])
 			}
 		})
 	}
