@@ -743,6 +743,17 @@ func TestPaidTwice_BesideAnotherDiscrepancy(t *testing.T) {
 		t.Errorf("there are two transfers, and on record is %q", now)
 	}
 	s.wantOnHold("usr_a")
+	if err := s.payouts.Unfreeze(t.Context(), ada, "usr_a"); err != nil {
+		t.Fatal(err)
+	}
+	decided := len(s.decisions("usr_a"))
+	for i := range 3 { // what an admin has seen freezes nobody again
+		s.notification(fmt.Sprint("event-", i+2))
+		s.later(7 * time.Hour)
+	}
+	if now := s.decisions("usr_a"); len(now) != decided {
+		t.Errorf("it was frozen again: %+v", now[0])
+	}
 }
 
 // TestPaidAgainAfterItsReturn has the bank return a payout, whose amount its seller has again. What the gateway says soon after that may be of

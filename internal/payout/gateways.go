@@ -39,13 +39,13 @@ func (s *Service) lookUp(ctx context.Context, p Payout) (gateway.Report, error) 
 }
 
 // recordMany records that the gateway has several transfers of a payout, of which the balance knows one at most. The seller's payouts are
-// frozen before it is recorded for the first time.
+// frozen before that, in whatever state the payout is, unless an admin knows of it.
 func (s *Service) recordMany(ctx context.Context, p Payout, discrepancy error) error {
 	entries, err := s.o.Store.EntriesAbout(ctx, p.Seller, string(p.ID))
 	if err != nil && !isTampered(err) {
 		return err
 	}
-	if _, isKnown := foldAndFind(p.ID, entries, discrepancy.Error()); !isKnown && len(entries) > 0 {
+	if _, isKnown := foldAndFind(p.ID, entries, discrepancy.Error(), true); !isKnown && len(entries) > 0 {
 		if err := s.freezeForTransfer(context.WithoutCancel(ctx), p); err != nil {
 			return err
 		}

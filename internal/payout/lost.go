@@ -249,7 +249,7 @@ func (s *Service) takeInLost(ctx context.Context, lost lostTransfer) (bool, erro
 	if isTampered(err) {
 		return false, nil
 	}
-	known, _ := foldAndFind(lost.id, entries, "")
+	known, _ := foldAndFind(lost.id, entries, "", false)
 	return lost.isOf(known), err
 }
 

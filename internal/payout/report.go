@@ -203,7 +203,7 @@ func checkFrozen(ctx context.Context, tx ChangeTx, p Payout, r gateway.Report, d
 	if err != nil && !isTampered(err) {
 		return err
 	}
-	journaled, isKnown := foldAndFind(p.ID, entries, discrepancy)
+	journaled, isKnown := foldAndFind(p.ID, entries, discrepancy, false)
 	if isKnown || !journaled.isRefundedOf(r) {
 		return nil
 	}
@@ -220,7 +220,7 @@ func endsNotUnpaid(ctx context.Context, tx ChangeTx, p Payout, r gateway.Report)
 	if err != nil && !isTampered(err) {
 		return false, err
 	}
-	journaled, _ := foldAndFind(p.ID, entries, "")
+	journaled, _ := foldAndFind(p.ID, entries, "", false)
 	return !journaled.isRefundedOf(r), nil
 }
 
@@ -232,10 +232,11 @@ func (p Payout) isRefundedOf(r gateway.Report) bool {
 
 // foldAndFind folds a payout's entries, and reports whether a discrepancy is known: it is the one on record, or the one that an admin
 // resolved last, and the gateway has not said since that nothing is paid. An earlier one is not known: the gateway has said something else
-// since. Nor is one that was recorded before the seller had the amount again: it has frozen nobody.
-func foldAndFind(id ID, entries []ledger.Entry, discrepancy string) (p Payout, isKnown bool) {
+// since. Nor is one that was recorded before the seller had the amount again: it has frozen nobody, unless such a discrepancy
+// freezes always.
+func foldAndFind(id ID, entries []ledger.Entry, discrepancy string, freezesAlways bool) (p Payout, isKnown bool) {
 	p.ID = id
-	foundUnpaid, wasResolved := false, false
+	hasFrozen, wasResolved := false, false
 	for _, e := range entries {
 		before := p.Discrepancy
 		if ledger.ApplyEntry(e, &p) != nil {
@@ -244,13 +245,13 @@ func foldAndFind(id ID, entries []ledger.Entry, discrepancy string) (p Payout, i
 		switch byPerson := e.Actor != ledger.ActorGateway && e.Actor != ledger.ActorSystem; {
 		case p.Discrepancy == before:
 		case p.Discrepancy == "":
-			wasResolved = before == discrepancy && byPerson && foundUnpaid
+			wasResolved = before == discrepancy && byPerson && hasFrozen
 		default:
-			foundUnpaid = p.endedUnpaid()
+			hasFrozen = freezesAlways || p.endedUnpaid()
 		}
 		wasResolved = wasResolved && !p.isTakenBack()
 	}
-	return p, wasResolved || p.Discrepancy == discrepancy && foundUnpaid
+	return p, wasResolved || p.Discrepancy == discrepancy && hasFrozen
 }
 
 // isTakenBack reports whether, by the gateway's last report, nothing is paid.
