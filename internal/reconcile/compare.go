@@ -314,7 +314,7 @@ func (c *comparison) judgeUnmatched(ctx context.Context) error {
 					c.result.Sums.Differing += l.Taken()
 				}
 			}
-			if isOne && !d.fresh && !d.resolved {
+			if isOne && !d.fresh && !d.isExplained() {
 				c.found = append(c.found, d.Difference)
 			}
 		}
@@ -378,6 +378,19 @@ func (d *unmatchedLines) take(l Line, after time.Time) {
 		d.At = l.At
 	}
 	d.fresh = d.fresh || l.At.After(after)
+}
+
+// isExplained reports whether an admin explained all of it. They explained one transfer, whose money may have come back.
+func (d *unmatchedLines) isExplained() bool {
+	kept := 0
+	for _, l := range d.lines {
+		if l.Debit > 0 {
+			kept++
+		} else {
+			kept--
+		}
+	}
+	return d.resolved && kept <= 1
 }
 
 // describe says what is known of it.

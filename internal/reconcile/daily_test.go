@@ -21,6 +21,7 @@ import (
 	"bursar/internal/payout"
 	"bursar/internal/reconcile"
 	"bursar/internal/store"
+	"bursar/internal/storetest"
 )
 
 func (w *fixture) runDue(s *reconcile.Service) error {
@@ -668,6 +669,32 @@ func TestReconcile_WaitingPayoutHasLine_LineBeforeOrder(t *testing.T) {
 	wantKinds(t, w.reconcile("02", "02"), reconcile.LineBeforeOrder)
 	if got := w.state(id); got != payout.Waiting {
 		t.Errorf("a line moved the payout to %s", got)
+	}
+}
+
+// The row of a payout that failed says that it was completed, or is gone: the night goes by the journal, and names the money that the gateway
+// keeps.
+func TestReconcile_FailedRowChangedByHand_RefundedButPaid(t *testing.T) {
+	for name, change := range map[string]string{
+		"completed": `UPDATE payouts SET state = 'completed', status = 'completed', completed_at = ended_at, ended_at = NULL`,
+		"gone":      `DELETE FROM payouts`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			place := storetest.NewPlace(t)
+			w := newFixtureAt(t, place)
+			id := w.ask("0004", 100_000)
+			w.later(time.Second)
+			w.control(http.MethodPut, "/control/payouts/"+string(id), sandbox.HandMove{Status: "failed", Reason: "beneficiary_bank_rejected"})
+			w.misstate(sandbox.StatementChange{Change: "drop", Line: string(id)}) // what gives it back
+			w.later(time.Hour)
+			w.later(time.Hour)
+			if got := w.state(id); got != payout.Failed {
+				t.Fatalf("the payout is %s", got)
+			}
+			place.ByHand(t, change)
+			w.goTo(3, 4)
+			wantKinds(t, w.reconcile("02", "02"), reconcile.RefundedButPaid)
+		})
 	}
 }
 

@@ -57,7 +57,8 @@ type Store interface {
 	Entries(ctx context.Context, from, to time.Time, after Entry, limit int) ([]Entry, error)
 	// SumOfEntries adds them up: what was paid, and what was returned.
 	SumOfEntries(ctx context.Context, from, to time.Time) (paid, returned money.Amount, err error)
-	// PayoutsByID finds those of ids that a journal knows.
+	// PayoutsByID finds those of ids that a journal knows, with what the service wrote about them there. What is not recorded in
+	// entries, such as when the next step is due, is left out.
 	PayoutsByID(ctx context.Context, ids []payout.ID) (map[payout.ID]payout.Payout, error)
 	// PayoutsByTransfer finds the payouts that have these ids at any gateway.
 	PayoutsByTransfer(ctx context.Context, transfers []string) (map[TransferKey]payout.ID, error)

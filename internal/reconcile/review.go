@@ -47,7 +47,7 @@ func (r *review) payouts(ctx context.Context) error {
 		for _, f := range found {
 			r.keep(f)
 		}
-		if !judged {
+		if !judged && !d.elsewhere() { // of another gateway's payout the lines alone say that nothing differs
 			r.leave(string(d.p.ID))
 		}
 	}
@@ -68,7 +68,7 @@ func (r *review) unmatched(ctx context.Context) error {
 	names := r.about(func(d Difference) bool { return d.Kind == LineWithoutPayout })
 	all, err := r.s.unmatched(ctx, r.s.at(), names)
 	for _, name := range names {
-		if one, isOne := all[name]; isOne && !one.resolved {
+		if one, isOne := all[name]; isOne && !one.isExplained() {
 			r.keep(one.Difference)
 		}
 	}

@@ -45,7 +45,7 @@ var furtherBugs = []planted{
 		{inReconcile, "case l.Currency != d.currency.Code() && (l.Gateway == d.gateway || !d.elsewhere()):\n\t\t\tdiffers", "case l.Currency == \"\":\n\t\t\tdiffers"},
 	}},
 	{"a line that names no payout of ours is not found", []edit{
-		{inReconcile, "if isOne && !d.fresh && !d.resolved {", "if isOne && !d.fresh && d.resolved {"},
+		{inReconcile, "if isOne && !d.fresh && !d.isExplained() {", "if isOne && !d.fresh && d.resolved {"},
 	}},
 	{"a changed statement line is not found", []edit{
 		{inStore, "s.linesAfter(ctx, ` AND (first_reported <> last_reported OR missing = 1)`", "s.linesAfter(ctx, ` AND missing = 1`"},

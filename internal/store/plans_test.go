@@ -150,6 +150,17 @@ var ranPlans = []ranPlan{
 		},
 	},
 	{
+		plan{
+			"payouts of a statement's lines", "", `'{pyt_1,pyt_2}'`,
+			[]string{"entries_about (subject=?)", "sqlite_autoindex_entries_1 (owner=? AND number=?)"}, []string{"entries_about", "entries_pkey"},
+		},
+		"ORDER BY e.subject, e.owner",
+		func(ctx context.Context, db *DB) error {
+			_, err := db.Reconciling("gw").PayoutsByID(ctx, []payout.ID{"pyt_1", "pyt_2"})
+			return err
+		},
+	},
+	{
 		plan{"entries of a period", "", `'asha', 100, 1, 2`, []string{"sqlite_autoindex_entries_1 (owner=? AND number<?)"}, []string{"entries_pkey"}},
 		"MIN(CASE",
 		func(ctx context.Context, db *DB) error {

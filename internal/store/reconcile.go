@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"bursar/internal/gateway"
+	"bursar/internal/ledger"
 	"bursar/internal/money"
 	"bursar/internal/payout"
 	"bursar/internal/reconcile"
@@ -183,6 +184,30 @@ func (s reconcileStore) SumOfEntries(ctx context.Context, from, to time.Time) (p
 		CAST(COALESCE(SUM(CASE WHEN gateway < 0 THEN -gateway ELSE 0 END), 0) AS BIGINT)`+ofGateway+`at >= $1 AND at < $2`,
 		[]any{micros(from), micros(to)}, &paid, &returned)
 	return paid, returned, err
+}
+
+// PayoutsByID folds what the service wrote about payouts. Their rows, and other entries, may be an attacker's who can write to the database.
+func (s reconcileStore) PayoutsByID(ctx context.Context, ids []payout.ID) (map[payout.ID]payout.Payout, error) {
+	found := make(map[payout.ID]payout.Payout, len(ids))
+	if len(ids) == 0 {
+		return found, nil
+	}
+	keys, err := s.signer.get()
+	if err != nil {
+		return nil, err
+	}
+	in, args := s.dialect.oneOf(nil, texts(ids))
+	err = s.query(ctx, entriesAboutColumns+` WHERE e.subject `+in+` ORDER BY e.subject, e.owner, e.number`, func(r *row) {
+		e, broken := scanCheckedEntry(r, keys)
+		p := payout.Payout{ID: payout.ID(e.Subject)}
+		if before, isThere := found[p.ID]; isThere {
+			p = before
+		}
+		if broken == nil && ledger.ApplyEntry(e, &p) == nil && p.Seller == e.Owner {
+			found[p.ID] = p
+		}
+	}, args...)
+	return found, err
 }
 
 // PayoutsByTransfer finds the payouts that have these ids at any gateway, of those that a journal knows.

@@ -152,6 +152,7 @@ func testClearingAccount(_ *testing.T, b *bench) {
 	if paid, returned, err := s.SumOfEntries(b.ctx(), start.Add(time.Hour), start.Add(2*time.Hour)); err != nil || paid != 0 || returned != 990 {
 		b.Errorf("in the second hour paid %d, returned %d, %v; want 0 and 990", paid, returned, err)
 	}
+	b.testPayoutsOfStatement(s)
 	named, err := s.PayoutsByTransfer(b.ctx(), []string{"pout_1", "pout_9"})
 	if err != nil || len(named) != 1 || named[reconcile.TransferKey{Gateway: atGateway, ID: "pout_1"}] != "pyt_1" {
 		b.Errorf("by their transfers there are %v, %v", named, err)
@@ -177,6 +178,32 @@ func testClearingAccount(_ *testing.T, b *bench) {
 	if err != nil || len(settled) != 1 || !settled["pout_7"] {
 		b.Errorf("resolved transfers are %v, %v", settled, err)
 	}
+}
+
+// testPayoutsOfStatement has payouts changed by hand, which the journal tells as they are: one completed, which says that it failed, and one that is
+// gone. Of an entry that was changed nothing is believed, nor of a row that no journal knows.
+func (b *bench) testPayoutsOfStatement(s reconcile.Store) {
+	b.Helper()
+	hand := b.engine.Hands(b.T, b.db)
+	hand(`UPDATE payouts SET state = 'failed', status = 'failed', amount = 7, seller_id = 'usr_a' WHERE id = 'pyt_2'`)
+	hand(`DELETE FROM payouts WHERE id = 'pyt_3'`)
+	hand(`UPDATE entries SET data = REPLACE(data, '"state":"returned"', '"state":"waiting"') WHERE subject = 'pyt_1'`)
+	hand(`UPDATE payouts SET id = 'pyt_4' WHERE id = 'pyt_1'`)
+	got, err := s.PayoutsByID(b.ctx(), []payout.ID{"pyt_1", "pyt_2", "pyt_3", "pyt_4", "pyt_2"})
+	b.must(err)
+	for id, want := range map[payout.ID]payout.Payout{
+		"pyt_1": {State: payout.Completed, Amount: 1000, Seller: "usr_a"},
+		"pyt_2": {State: payout.Completed, Amount: 2000, Seller: "usr_b"},
+		"pyt_3": {State: payout.Waiting, Amount: 500, Seller: "usr_a"},
+	} {
+		if p := got[id]; p.ID != id || p.State != want.State || p.Amount != want.Amount || p.Seller != want.Seller {
+			b.Errorf("%s is %+v, want %+v", id, p, want)
+		}
+	}
+	if len(got) != 3 {
+		b.Errorf("found %d, want three: %+v", len(got), got)
+	}
+	hand(`UPDATE payouts SET id = 'pyt_1' WHERE id = 'pyt_4'`)
 }
 
 func testDifferences(_ *testing.T, b *bench) {
