@@ -16,27 +16,39 @@ type keysCmd struct {
 	ForgetStored keysForgetCmd `cmd:"" help:"Delete the key set that the database keeps, once it is kept elsewhere."`
 }
 
-type keysRotateCmd struct{}
+type keysRotateCmd struct {
+	After time.Duration `help:"When the new key begins to sign; until then it only verifies." default:"0s" placeholder:"DURATION"`
+}
 
 func (keysRotateCmd) Help() string {
-	return "Tokens signed with the key before stay valid until they expire, so nobody is signed out. A running server notices by itself.\n\n" +
-		examples("bursar keys rotate")
+	return "Tokens signed with the key before stay valid until they expire, so nobody is signed out. A running server notices by itself. " +
+		"If each machine has a key file of its own, copy the file to the others before the new key signs.\n\n" +
+		examples("bursar keys rotate", "bursar keys rotate --after 10m")
 }
 
 // Run adds a signing key.
-func (keysRotateCmd) Run(ctx context.Context, e *env) error {
+func (c keysRotateCmd) Run(ctx context.Context, e *env) error {
+	if c.After < 0 || c.After > maxRotateAfter {
+		return fmt.Errorf("--after: give a time from 0s to %s", maxRotateAfter)
+	}
 	_, datastore, err := openExisting(ctx, e)
 	if err != nil {
 		return err
 	}
 	defer datastore.Close()
-	if err := datastore.Keys().Rotate(ctx, time.Now()); err != nil {
+	if err := datastore.Keys().Rotate(ctx, time.Now(), c.After); err != nil {
 		return err
 	}
 	kid, _ := datastore.Keys().SigningKey()
+	if c.After > 0 {
+		_, err = fmt.Fprintf(e.out, "In %s, new tokens are signed with the new key; until then with key %s.\n", c.After, kid)
+		return err
+	}
 	_, err = fmt.Fprintf(e.out, "New tokens are signed with key %s.\n", kid)
 	return err
 }
+
+const maxRotateAfter = 24 * time.Hour
 
 type keysExportCmd struct{}
 

@@ -294,11 +294,11 @@ func TestAuthenticate_CachedTokenOfRetiredKey_Refused(t *testing.T) {
 	w := newFixture(t)
 	in := w.register()
 	w.wantAlive(in)
-	if err := w.keys.Rotate(t.Context(), w.clock.Now()); err != nil {
+	if err := w.keys.Rotate(t.Context(), w.clock.Now(), 0); err != nil {
 		t.Fatal(err)
 	}
 	w.wantAlive(in)
-	if err := w.keys.Rotate(t.Context(), w.clock.Now().Add(8*24*time.Hour)); err != nil {
+	if err := w.keys.Rotate(t.Context(), w.clock.Now().Add(8*24*time.Hour), 0); err != nil {
 		t.Fatal(err)
 	}
 	_, err := w.Authenticate(t.Context(), in.Token)

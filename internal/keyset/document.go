@@ -21,7 +21,8 @@ const (
 	encryptionKIDSize = 8
 )
 
-// document is what a source keeps, as JSON. Keys stand in the order in which they were added; the last one is used.
+// document is what a source keeps, as JSON. Keys stand in the order in which they were added; of those that may be used by now, the last one is. The
+// others open and check what was made with them. One that may not be used yet gives time to copy the document to every machine.
 type document struct {
 	Version       int             `json:"version"`
 	Signing       []signingKey    `json:"signing"`
@@ -32,7 +33,8 @@ type document struct {
 type signingKey struct {
 	KID       string    `json:"kid"`
 	CreatedAt time.Time `json:"created_at"`
-	// RetiredAt is when a newer key took over.
+	UsedFrom  time.Time `json:"used_from,omitzero"` // zero for at once
+	// RetiredAt is when a newer key takes over, or took.
 	RetiredAt time.Time `json:"retired_at,omitzero"`
 	Seed      []byte    `json:"seed"`
 }
@@ -40,6 +42,7 @@ type signingKey struct {
 type encryptionKey struct {
 	KID       string    `json:"kid"`
 	CreatedAt time.Time `json:"created_at"`
+	UsedFrom  time.Time `json:"used_from,omitzero"` // zero for at once
 	Key       []byte    `json:"key"`
 }
 
@@ -61,28 +64,44 @@ func thumbprint(seed []byte) string {
 	return publicJWK(ed25519.NewKeyFromSeed(seed).Public()).KeyID
 }
 
-// rotated is d with a new signing key, and without those whose last token has expired.
-func (d document) rotated(now time.Time) document {
+// usedAt is the place of the key that is used at a moment, of keys that may be used from some moments on, and when the next one is: zero for never.
+func usedAt(now time.Time, from []time.Time) (used int, next time.Time) {
+	for i, t := range from {
+		if !t.After(now) {
+			used = i
+		} else if next.IsZero() || t.Before(next) {
+			next = t
+		}
+	}
+	return used, next
+}
+
+// rotated is d with a new signing key that is used after a while, and without those whose last token has expired.
+func (d document) rotated(now time.Time, after time.Duration) document {
+	added := newSigningKey(now)
+	if after > 0 {
+		added.UsedFrom = now.Add(after).UTC().Truncate(time.Second)
+	}
 	var kept []signingKey
 	for _, key := range d.Signing {
 		if key.RetiredAt.IsZero() {
-			key.RetiredAt = now.UTC()
+			key.RetiredAt = now.Add(after).UTC()
 		}
 		if now.Sub(key.RetiredAt) < Retention {
 			kept = append(kept, key)
 		}
 	}
-	d.Signing = append(kept, newSigningKey(now))
+	d.Signing = append(kept, added)
 	return d
 }
 
-// rotated is data with a new signing key.
-func rotated(data []byte, now time.Time) ([]byte, error) {
+// rotated is data with a new signing key that is used after a while.
+func rotated(data []byte, now time.Time, after time.Duration) ([]byte, error) {
 	d, err := decode(data)
 	if err != nil {
 		return nil, err
 	}
-	return encode(d.rotated(now))
+	return encode(d.rotated(now, after))
 }
 
 // lacks names what of another document is neither in d nor out of use by now.

@@ -73,6 +73,8 @@ type keys struct {
 	encrypters  map[string]encrypter
 	encryption  string // the kid that encrypts
 	fingerprint string
+	// next is when another key of the document comes into use; zero for never.
+	next time.Time
 }
 
 // Open reads the keys at a source. If there is no document, it makes one with new keys; of any number
@@ -107,7 +109,7 @@ func OpenExisting(ctx context.Context, source Source) (*Set, error) {
 // there.
 func FromJSON(document []byte) (*Set, error) {
 	s := newSet()
-	k, err := parse(document)
+	k, err := parse(document, s.now())
 	if err != nil {
 		return nil, fmt.Errorf("the key set given: %w", err)
 	}
@@ -133,7 +135,7 @@ func (s *Set) create(ctx context.Context) ([]byte, error) {
 
 // use makes a document that was just read the keys in use.
 func (s *Set) use(document []byte) error {
-	k, err := parse(document)
+	k, err := parse(document, s.now())
 	if err != nil {
 		return fmt.Errorf("the key set %s can't be used: %w", s.source, err)
 	}
@@ -142,7 +144,7 @@ func (s *Set) use(document []byte) error {
 	return nil
 }
 
-// SigningKey is the newest key, and its id.
+// SigningKey is the key that signs now, and its id.
 func (s *Set) SigningKey() (kid string, key ed25519.PrivateKey) {
 	k := s.fresh()
 	return k.kid, k.signing
@@ -193,9 +195,9 @@ func (s *Set) Source() Source { return s.source }
 // maxTries bounds how often a change is tried that others were faster than.
 const maxTries = 8
 
-// Rotate adds a signing key, which is published and used from now on. The one before verifies for
+// Rotate adds a signing key, which is published from now on, and used after a while. Once it is, the one before verifies for
 // [Retention]; older ones are dropped. Services that run on the same source notice by themselves.
-func (s *Set) Rotate(ctx context.Context, now time.Time) error {
+func (s *Set) Rotate(ctx context.Context, now time.Time, after time.Duration) error {
 	if s.source == nil {
 		return errors.New("these keys were given in the configuration; rotate them where they are kept")
 	}
@@ -206,7 +208,7 @@ func (s *Set) Rotate(ctx context.Context, now time.Time) error {
 		if err != nil {
 			return err
 		}
-		next, err := rotated(last, now)
+		next, err := rotated(last, now, after)
 		if err != nil {
 			return fmt.Errorf("the key set %s can't be rotated: %w", s.source, err)
 		}
@@ -223,13 +225,19 @@ func (s *Set) Rotate(ctx context.Context, now time.Time) error {
 
 // fresh returns the keys at the source as it is now.
 func (s *Set) fresh() *keys {
-	if s.source == nil {
-		return s.keys.Load()
+	if k := s.keys.Load(); s.source == nil && (k.next.IsZero() || s.now().Before(k.next)) {
+		return k
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.now().Sub(s.readAt) >= readEvery {
+	now := s.now()
+	if s.source != nil && now.Sub(s.readAt) >= readEvery {
 		s.read()
+	}
+	if k := s.keys.Load(); !k.next.IsZero() && !now.Before(k.next) {
+		if next, err := parse(k.document, now); err == nil { // as it was before
+			s.keys.Store(next)
+		}
 	}
 	return s.keys.Load()
 }
@@ -256,13 +264,13 @@ func (s *Set) read() {
 	if err != nil || bytes.Equal(document, now.document) {
 		return
 	}
-	if next, err := parse(document); err == nil && next.fingerprint == now.fingerprint {
+	if next, err := parse(document, s.readAt); err == nil && next.fingerprint == now.fingerprint {
 		s.keys.Store(next)
 	}
 }
 
-// parse makes keys of a document.
-func parse(data []byte) (*keys, error) {
+// parse makes keys of a document, as they are used at a moment.
+func parse(data []byte, at time.Time) (*keys, error) {
 	d, err := decode(data)
 	if err != nil {
 		return nil, err
@@ -274,20 +282,28 @@ func parse(data []byte) (*keys, error) {
 		encrypters: map[string]encrypter{},
 	}
 	var public jose.JSONWebKeySet
+	var from []time.Time
 	for _, entry := range d.Signing {
 		key := ed25519.NewKeyFromSeed(entry.Seed)
-		jwk := publicJWK(key.Public())
-		k.signing, k.kid = key, entry.KID // the last one is the newest
 		k.verifying[entry.KID] = ed25519.PublicKey(key[ed25519.SeedSize:])
-		public.Keys = append(public.Keys, jwk)
+		public.Keys = append(public.Keys, publicJWK(key.Public()))
+		from = append(from, entry.UsedFrom)
 	}
+	signs, nextSigns := usedAt(at, from)
+	k.signing, k.kid = ed25519.NewKeyFromSeed(d.Signing[signs].Seed), d.Signing[signs].KID
+	from = nil
 	for _, entry := range d.Encryption {
 		encrypter, err := newEncrypter(entry.KID, entry.Key)
 		if err != nil {
 			return nil, err
 		}
 		k.encrypters[entry.KID] = encrypter
-		k.encryption = entry.KID
+		from = append(from, entry.UsedFrom)
+	}
+	encrypts, nextEncrypts := usedAt(at, from)
+	k.encryption = d.Encryption[encrypts].KID
+	if k.next = nextSigns; k.next.IsZero() || !nextEncrypts.IsZero() && nextEncrypts.Before(k.next) {
+		k.next = nextEncrypts
 	}
 	k.jwks, err = json.Marshal(public)
 	if err != nil {

@@ -129,7 +129,7 @@ func TestRotate_OtherRotationRunning_IsError(t *testing.T) {
 	if err := os.WriteFile(path+".new", nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	err := s.Rotate(t.Context(), time.Now())
+	err := s.Rotate(t.Context(), time.Now(), 0)
 	if err == nil || !strings.Contains(err.Error(), path+".new") {
 		t.Errorf("Rotate beside another = %v, want an error that names the file", err)
 	}
@@ -198,7 +198,7 @@ func TestKeysFromElsewhere(t *testing.T) {
 	if given.Fingerprint() != file.Fingerprint() || !bytes.Equal(given.JWKS(), file.JWKS()) {
 		t.Error("the same keys differ")
 	}
-	if err := given.Rotate(t.Context(), time.Now()); err == nil {
+	if err := given.Rotate(t.Context(), time.Now(), 0); err == nil {
 		t.Error("keys that are kept elsewhere were rotated here")
 	}
 }

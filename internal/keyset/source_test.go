@@ -127,7 +127,7 @@ func TestRotate_Concurrent_NoneLost(t *testing.T) {
 	for range rotations {
 		operator := mustOpen(t, open)
 		all.Go(func() {
-			if err := operator.Rotate(t.Context(), time.Now()); err != nil {
+			if err := operator.Rotate(t.Context(), time.Now(), 0); err != nil {
 				t.Error(err)
 			}
 		})
@@ -181,7 +181,7 @@ func TestVerificationKey_UnknownKeys_LimitReads(t *testing.T) {
 func TestCovers(t *testing.T) {
 	now := time.Now()
 	stored := newDocument(now)
-	newer := stored.rotated(now)
+	newer := stored.rotated(now, 0)
 	other := newDocument(now)
 	otherRefresh, otherEncryption := stored, stored
 	otherRefresh.RefreshSecret = newSecret()
@@ -225,7 +225,71 @@ func mustOpen(t *testing.T, open func() (*Set, error)) *Set {
 
 func rotate(t *testing.T, s *Set, now time.Time) {
 	t.Helper()
-	if err := s.Rotate(t.Context(), now); err != nil {
+	if err := s.Rotate(t.Context(), now, 0); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// Each machine has a key file of its own. A new key that is used after a while makes nothing before, so that there is time to copy the file:
+// the machine that does not have it yet takes nothing for forged.
+func TestUsedFrom_NewKeyMakesNothingBefore(t *testing.T) {
+	now := time.Now().UTC().Truncate(time.Second)
+	first, second := File(pathIn(t)), File(pathIn(t))
+	a := mustOpen(t, func() (*Set, error) { return Open(t.Context(), first) })
+	if err := second.Create(t.Context(), a.Document()); err != nil {
+		t.Fatal(err)
+	}
+	b := mustOpen(t, func() (*Set, error) { return Open(t.Context(), second) })
+	clock := func() time.Time { return now }
+	a.now, b.now = clock, clock
+	oldSigner, _ := a.SigningKey()
+	oldMAC, _ := a.MAC(nil)
+
+	const after = 10 * time.Minute
+	if err := a.Rotate(t.Context(), now, after); err != nil {
+		t.Fatal(err)
+	}
+	d, err := decode(a.Document())
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.Encryption = append(d.Encryption, encryptionKey{KID: "newer", CreatedAt: now, UsedFrom: now.Add(after), Key: newSecret()})
+	document, err := encode(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	given, err := FromJSON(document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	given.now = clock
+	if _, err := first.Replace(t.Context(), a.Document(), document); err != nil {
+		t.Fatal(err)
+	}
+	now = now.Add(after - time.Second)
+	for name, s := range map[string]*Set{"the machine with the new file": a, "the other one": b, "one that was given the keys": given} {
+		if signer, _ := s.SigningKey(); signer != oldSigner {
+			t.Errorf("%s signs with %s before its time", name, signer)
+		}
+		if kid, _ := s.MAC(nil); kid != oldMAC {
+			t.Errorf("%s makes MACs with %s before its time", name, kid)
+		}
+	}
+	if _, err := second.Replace(t.Context(), b.Document(), document); err != nil { // the copy
+		t.Fatal(err)
+	}
+	now = now.Add(2 * time.Second)
+	for name, s := range map[string]*Set{"the machine with the new file": a, "the other one": b, "one that was given the keys": given} {
+		signer, _ := s.SigningKey()
+		kid, sum := s.MAC([]byte("message"))
+		if signer == oldSigner || kid != "newer" {
+			t.Errorf("%s signs with %s and makes MACs with %s, and the new keys are due", name, signer, kid)
+		}
+		if _, known := b.VerificationKey(signer); !known || !b.CheckMAC(kid, []byte("message"), sum) {
+			t.Errorf("what %s makes is taken for forged by the other one", name)
+		}
+	}
+	if again := d.rotated(now, 0); again.Signing[len(again.Signing)-1].UsedFrom != (time.Time{}) || again.Signing[0].RetiredAt.Before(now.Add(-time.Minute)) {
+		t.Errorf("rotated at once: %+v", again.Signing)
 	}
 }

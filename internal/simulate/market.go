@@ -357,7 +357,7 @@ func (m *market) tick() {
 
 // rotateKeys has the service sign with another key from now on.
 func (m *market) rotateKeys() {
-	err := m.keys.Rotate(m.ctx, m.clock())
+	err := m.keys.Rotate(m.ctx, m.clock(), 0)
 	m.assert(datastoreReadable, err == nil, "", "rotate the keys: %v", err)
 }
 
