@@ -181,7 +181,7 @@ const maxFound = 100
 // address begins with it, in the order of addresses.
 func (s *Service) FindUsers(ctx context.Context, query string, limit int) ([]User, error) {
 	query = strings.TrimSpace(query)
-	if id.Valid(userPrefix, query) {
+	if id.Valid(UserIDPrefix, query) {
 		user, _, found, err := s.o.Store.UserWithStats(ctx, query)
 		if err != nil || !found {
 			return nil, err

@@ -262,7 +262,7 @@ func usable(part string) bool {
 // newcomer is the user who is made of an identity that nobody has.
 func newcomer(who Identity, role Role, now time.Time) User {
 	user := User{
-		ID: id.New(userPrefix, now), Name: nameOf(who), Email: who.Email, Role: role, Verified: who.EmailVerified, CreatedAt: now,
+		ID: id.New(UserIDPrefix, now), Name: nameOf(who), Email: who.Email, Role: role, Verified: who.EmailVerified, CreatedAt: now,
 	}
 	if checkAddress(who.Avatar, "https") == "" {
 		user.Profile.Avatar = who.Avatar

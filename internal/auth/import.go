@@ -368,7 +368,7 @@ func (b *importBatch) take(ctx context.Context, line checkedLine) (ImportResult,
 // imported is the user that a line makes.
 func imported(line ImportLine, now time.Time) Imported {
 	u := User{
-		ID: id.New(userPrefix, now), Name: line.Name, Email: line.Email, Role: line.Role, Verified: line.Verified, Suspended: line.Suspended,
+		ID: id.New(UserIDPrefix, now), Name: line.Name, Email: line.Email, Role: line.Role, Verified: line.Verified, Suspended: line.Suspended,
 		PasswordHash: line.PasswordHash, CreatedAt: line.CreatedAt, ExternalID: line.ExternalID,
 	}
 	if u.CreatedAt.IsZero() {

@@ -68,7 +68,7 @@ func (s *Service) FindUser(ctx context.Context, name string) (User, error) {
 	switch {
 	case isExternal:
 		user, found, err = s.o.Store.UserByExternalID(ctx, externalID)
-	case id.Valid(userPrefix, name):
+	case id.Valid(UserIDPrefix, name):
 		user, found, err = s.o.Store.UserByID(ctx, name)
 	default:
 		user, found, err = s.o.Store.UserByEmail(ctx, EmailKey(name))

@@ -26,7 +26,7 @@ const (
 // the counter and a MAC over them. It is always the same one, so a repeated refresh can be answered alike
 // though no token is stored.
 func (s *Service) refreshToken(session, user string, counter int64) string {
-	name := strings.TrimPrefix(session, sessionPrefix) + refreshSeparator + strings.TrimPrefix(user, userPrefix) +
+	name := strings.TrimPrefix(session, sessionPrefix) + refreshSeparator + strings.TrimPrefix(user, UserIDPrefix) +
 		refreshSeparator + strconv.FormatInt(counter, 10)
 	mac := s.o.Keys.RefreshMAC([]byte(refreshPurpose + name))
 	return refreshPrefix + name + refreshSeparator + base64.RawURLEncoding.EncodeToString(mac)
@@ -38,9 +38,9 @@ func (s *Service) parseRefreshToken(token string) (session, user string, counter
 	if len(token) > maxRefreshBytes || len(parts) != refreshParts {
 		return "", "", 0, false
 	}
-	session, user = sessionPrefix+parts[0], userPrefix+parts[1]
+	session, user = sessionPrefix+parts[0], UserIDPrefix+parts[1]
 	counter, err := strconv.ParseInt(parts[2], 10, 64)
-	if err != nil || counter < 0 || !id.Valid(sessionPrefix, session) || !id.Valid(userPrefix, user) {
+	if err != nil || counter < 0 || !id.Valid(sessionPrefix, session) || !id.Valid(UserIDPrefix, user) {
 		return "", "", 0, false
 	}
 	return session, user, counter, hmac.Equal([]byte(token), []byte(s.refreshToken(session, user, counter)))

@@ -124,6 +124,6 @@ func (s *Service) newUser(ctx context.Context, r Registration) (User, error) {
 	}
 	now := s.o.Now().UTC().Truncate(time.Microsecond) // as it will be read back
 	return User{
-		ID: id.New(userPrefix, now), Name: r.Name, Email: r.Email, Role: r.Role, PasswordHash: hash, CreatedAt: now,
+		ID: id.New(UserIDPrefix, now), Name: r.Name, Email: r.Email, Role: r.Role, PasswordHash: hash, CreatedAt: now,
 	}, nil
 }

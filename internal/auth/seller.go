@@ -31,7 +31,7 @@ func CheckSellerName(name string) string {
 		}
 		return ""
 	}
-	if !id.Valid(userPrefix, name) {
+	if !id.Valid(UserIDPrefix, name) {
 		return "must be an id such as usr_0TMv3kQx8hPq2Zb7Lr4Wd9Yc, or ext: and an external id"
 	}
 	return ""

@@ -83,7 +83,11 @@ func (s *Service) describe(ctx context.Context, g gateway.Gateway, accountID ID,
 	return Account{Holder: described.Holder, IFSC: ifsc}, number, nil
 }
 
+// remake makes an account that the database lacks of what the gateway knows of its beneficiary, which not every gateway tells.
 func (s *Service) remake(ctx context.Context, g gateway.Gateway, seller string, accountID ID, beneficiary string) error {
+	if beneficiary == "" {
+		return ErrNone
+	}
 	a, number, err := s.describe(ctx, g, accountID, beneficiary)
 	if err != nil {
 		return err

@@ -202,3 +202,12 @@ func TestRecover_ChangedMeanwhile_NotNamed(t *testing.T) {
 		t.Errorf("%v, and it is %q there", err, h.account().Beneficiary)
 	}
 }
+
+// A gateway may not say who the beneficiary of a transfer is. An account that the database lacks can't be made again then.
+func TestRecover_NoBeneficiary_None(t *testing.T) {
+	h := newFixture(t)
+	h.gateway.beneficiaryErr = errors.New("400 the requested URL was not found on the server")
+	if err := h.service.Recover(t.Context(), "usr_asha", bank.ID(id.New("bka_", h.now)), "double", ""); !errors.Is(err, bank.ErrNone) {
+		t.Errorf("got %v, want %v", err, bank.ErrNone)
+	}
+}

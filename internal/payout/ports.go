@@ -57,7 +57,7 @@ type Store interface {
 	NewestSent(ctx context.Context, at gateway.Name, limit int) ([]Payout, error)
 	// LastSent finds the newest payout that was sent through any gateway, if there is one.
 	LastSent(ctx context.Context) (p Payout, found bool, err error)
-	// FirstUserAt is when the first user registered; zero if there is none.
+	// FirstUserAt is when the first user came here, by import or else; zero if there is none.
 	FirstUserAt(ctx context.Context) (time.Time, error)
 	// PayoutsByID finds those of ids that a journal knows.
 	PayoutsByID(ctx context.Context, ids []ID) (map[ID]Payout, error)

@@ -51,7 +51,7 @@ func (s *Service) ReconcileStartup(ctx context.Context) error {
 }
 
 // lastSending returns when the newest untampered payout was sent through a gateway: a later time that was written outside the service would hide
-// what was paid before it. Without such a payout it returns when the first user registered, and zero without users. What was sent
+// what was paid before it. Without such a payout it returns when the first user came here, and zero without users. What was sent
 // through another gateway does not count, because this one may not have been configured since.
 func (s *Service) lastSending(ctx context.Context, at gateway.Name) (time.Time, error) {
 	newest, err := s.o.Store.NewestSent(ctx, at, maxDistrusted)

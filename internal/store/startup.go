@@ -4,7 +4,9 @@ import (
 	"context"
 	"time"
 
+	"bursar/internal/auth"
 	"bursar/internal/gateway"
+	"bursar/internal/id"
 	"bursar/internal/payout"
 )
 
@@ -24,9 +26,14 @@ func (db *DB) LastSent(ctx context.Context) (p payout.Payout, found bool, err er
 	return list[0], true, nil
 }
 
-// FirstUserAt is when the first user registered; zero if there is none.
+// FirstUserAt is when the first user came here; zero if there is none. One that was imported came when the id was made, and registered elsewhere
+// long before.
 func (db *DB) FirstUserAt(ctx context.Context) (at time.Time, err error) {
-	err = db.queryRow(ctx, `SELECT (SELECT created_at FROM users ORDER BY id LIMIT 1)`).Scan(instant{&at})
+	var user string
+	err = db.queryOne(ctx, `SELECT id, created_at FROM users ORDER BY id LIMIT 1`, nil, &user, instant{&at})
+	if made := id.Time(auth.UserIDPrefix, user); made.After(at) {
+		at = made
+	}
 	return at, err
 }
 

@@ -6,7 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"bursar/internal/auth"
 	"bursar/internal/gateway"
+	"bursar/internal/id"
 	"bursar/internal/money"
 	"bursar/internal/payout"
 	"bursar/internal/store"
@@ -48,6 +50,15 @@ func testNewestSent(_ *testing.T, b *bench) {
 	b.now = start.Add(time.Hour)
 	b.seller("usr_c")
 	want("with users alone", start)
+	imported := id.New(auth.UserIDPrefix, start.Add(-time.Hour))
+	b.update(func(tx *store.Tx) error {
+		_, err := tx.InsertImported(b.ctx(), auth.Imported{Fingerprint: "f", User: auth.User{
+			ID: imported, Email: "old@example.com", Role: auth.Seller, CreatedAt: time.UnixMilli(1).UTC(), ExternalID: "1",
+		}})
+		return err
+	})
+	want("with one who registered elsewhere long before", start.Add(-time.Hour))
+	b.engine.Hands(b.T, b.db)(`DELETE FROM users WHERE id = '` + imported + `'`)
 	for i, id := range []payout.ID{"pyt_1", "pyt_2", "pyt_3", "pyt_4"} {
 		p := b.ask(id, seller, 100, 0)
 		if id != "pyt_4" { // which still waits

@@ -58,8 +58,14 @@ func (c *Client) pageSince(ctx context.Context, since time.Time, after gateway.C
 	return gateway.TransferPage{Transfers: transfers, Next: listPosition{at.skip + len(transfers), digest}.cursor()}, nil
 }
 
+// secondsOf is a time as RazorpayX takes it in a list. It refuses one before the year 2000.
+func secondsOf(t time.Time) string {
+	const earliest = 946_684_800
+	return strconv.FormatInt(max(t.Unix(), earliest), 10)
+}
+
 func (c *Client) listSince(ctx context.Context, since time.Time, skip int, status string) ([]gateway.Transfer, error) {
-	filter := url.Values{"from": {strconv.FormatInt(max(since.Unix(), 0), 10)}, "skip": {strconv.Itoa(skip)}}
+	filter := url.Values{"from": {secondsOf(since)}, "skip": {strconv.Itoa(skip)}}
 	if status != "" {
 		filter.Set("status", status)
 	}

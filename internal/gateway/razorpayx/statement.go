@@ -36,8 +36,8 @@ func (c *Client) Lines(ctx context.Context, from, to time.Time, after gateway.Cu
 	}
 	listed, err := call[Collection[listedTransaction]](ctx, c, httpapi.Request{Method: http.MethodGet, Path: "/transactions", Query: url.Values{
 		"account_number": {c.o.AccountNumber},
-		"from":           {strconv.FormatInt(max(from.Unix(), 0), 10)},
-		"to":             {strconv.FormatInt(max(to.Unix(), 0), 10)},
+		"from":           {secondsOf(from)},
+		"to":             {secondsOf(to)},
 		"count":          {strconv.Itoa(MaxPage)},
 		"skip":           {strconv.Itoa(at.skip)},
 	}})
