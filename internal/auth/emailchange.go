@@ -154,8 +154,11 @@ func endMailTokens(ctx context.Context, tx Tx, userID string) error {
 	return nil
 }
 
-// UndoEmailChange gives the account its former address back, removes the second factors and the ways to sign in through a provider
-// that were added since, and ends all its sessions. Payouts are on hold afterwards. It fails with [ErrMailToken].
+// reasonUndone is for the seller whose change of the address was undone.
+const reasonUndone = "This bank account was registered after a change of your e-mail address that was undone. If it is yours, register it again."
+
+// UndoEmailChange gives the account its former address back and ends all its sessions. It removes what was added since: a password, second factors, ways
+// to sign in through a provider; and rejects the bank accounts that were registered since. Payouts are on hold afterwards. It fails with [ErrMailToken].
 func (s *Service) UndoEmailChange(ctx context.Context, token string, from Device) error {
 	t, err := s.mailToken(ctx, token, UndoEmailChange)
 	if err != nil {
@@ -176,12 +179,19 @@ func (s *Service) UndoEmailChange(ctx context.Context, token string, from Device
 		if err := s.endSessions(ctx, tx, u.ID, "", endedByUndo); err != nil {
 			return err
 		}
-		// A thief who had changed the address would come back through a provider, by a factor or by the link mailed about it.
+		// A thief who had changed the address would come back by a password, through a provider, by a factor or by the link mailed about it. What was
+		// mailed about another bank account went to the thief.
 		since := t.CreatedAt.Add(-undoMargin)
+		if err := removePasswordSince(ctx, tx, u, since); err != nil {
+			return err
+		}
 		if err := tx.RemoveIdentitiesSince(ctx, u.ID, since); err != nil {
 			return err
 		}
 		if err := tx.DeleteMailTokensSince(ctx, u.ID, UndoFactor, since); err != nil {
+			return err
+		}
+		if err := tx.RejectBankAccountsSince(ctx, u.ID, reasonUndone, since, s.o.Now()); err != nil {
 			return err
 		}
 		if err := s.removeFactorsSince(ctx, tx, u, since, from); err != nil { // the journal is locked last
@@ -196,4 +206,22 @@ func (s *Service) UndoEmailChange(ctx context.Context, token string, from Device
 		s.o.Logger.WarnContext(ctx, "change of an e-mail address undone", slog.String("user_id", t.UserID))
 	}
 	return err
+}
+
+// removePasswordSince removes a user's password if the user set it at an instant or later: a link to another address sets one too.
+func removePasswordSince(ctx context.Context, tx Tx, u User, since time.Time) error {
+	for _, set := range []ledger.Type{ledger.AccountPasswordChanged, ledger.AccountPasswordReset} {
+		at, err := tx.NewestOfType(ctx, u.ID, u.ID, set)
+		if err != nil {
+			return err
+		}
+		if at.Before(since) {
+			continue
+		}
+		if _, err := tx.SetPasswordHash(ctx, u.ID, u.PasswordHash, ""); err != nil {
+			return err
+		}
+		u.PasswordHash = ""
+	}
+	return nil
 }

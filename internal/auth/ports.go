@@ -155,6 +155,10 @@ type Tx interface {
 	// RejectBankAccounts makes all bank accounts of a user, former ones too, unfit to be paid to; a
 	// verification under way does not undo that.
 	RejectBankAccounts(ctx context.Context, userID, reason string, now time.Time) error
+	// NewestOfType is when the newest entry of a type about a subject was made; zero if there is none.
+	NewestOfType(ctx context.Context, owner, subject string, t ledger.Type) (time.Time, error)
+	// RejectBankAccountsSince is RejectBankAccounts of those that were registered at an instant or later.
+	RejectBankAccountsSince(ctx context.Context, userID, reason string, since, now time.Time) error
 
 	// InsertServiceKey adds a key unless its name is taken, records who made it, and reports whether it did.
 	InsertServiceKey(ctx context.Context, k ServiceKey, actor string) (bool, error)

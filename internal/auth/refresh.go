@@ -128,8 +128,20 @@ func (s *Service) refresh(ctx context.Context, tx Tx, session string, counter in
 	case stored.inGrace(counter, s.o.RefreshGrace, now):
 		return owner, refreshed, nil
 	default:
-		return owner, replayed, tx.EndSession(ctx, session, endedByReplay, now)
+		return owner, replayed, endCopied(ctx, tx, owner, session, now)
 	}
+}
+
+// endCopied ends a session of whose token another party has a copy, and a change of the address that is not confirmed yet: the other party may have
+// begun it.
+func endCopied(ctx context.Context, tx Tx, userID, session string, now time.Time) error {
+	if _, _, err := tx.UserForUpdate(ctx, userID); err != nil && !errors.Is(err, ErrTampered) {
+		return err
+	}
+	if err := tx.EndSession(ctx, session, endedByReplay, now); err != nil {
+		return err
+	}
+	return tx.DeleteMailTokens(ctx, userID, confirmEmail)
 }
 
 // inGrace reports whether the token of a counter was used less than grace ago. A use so far back that

@@ -67,7 +67,7 @@ func (d *dashboard) confirmEmail(ctx context.Context, v *pageRequest) (page, err
 }
 
 func (d *dashboard) undoEmailPage(ctx context.Context, v *pageRequest) (page, error) {
-	return d.emailPage(ctx, v, true, undoEmailHeading, "All sessions of your account end, second factors and providers that were added since are removed, payouts are on hold, and the address is again ", "Undo the change", undoEmailPath)
+	return d.emailPage(ctx, v, true, undoEmailHeading, "All sessions of your account end. A password that was set since is removed, and so are second factors, providers and bank accounts that were added since. Payouts are on hold, and the address is again ", "Undo the change", undoEmailPath)
 }
 
 // undoEmail gives the account its former address back.

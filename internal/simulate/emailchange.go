@@ -6,12 +6,13 @@ import (
 	"time"
 
 	"bursar/internal/auth"
+	"bursar/internal/decision"
 	"bursar/internal/mail"
 	"bursar/internal/payout"
 )
 
-// checkEmailChange has a thief move a seller's account to another address, and its owner undo that by the mail to the former one. Payouts are on hold
-// from the first, and again from the second. Each transaction is undone once, and run again.
+// checkEmailChange has a thief move a seller's account to another address and set a password by a link that is mailed there, and its owner undo the move by
+// the mail to the former address. Payouts are on hold from each of them on. Each transaction is undone once, and run again.
 func (m *market) checkEmailChange() {
 	on := m.anyInstance()
 	at := slices.IndexFunc(m.sellers, func(s *seller) bool { return s.password != "" })
@@ -37,10 +38,12 @@ func (m *market) checkEmailChange() {
 	err = on.users.SetForgottenPassword(m.ctx, before.Token, newPassword, auth.Device{})
 	m.assert(takeoversEndAccess, before.Token != "" && errors.Is(err, auth.ErrMailToken), s.id,
 		"%s has another address, and a link that was mailed to the former one sets the password: %v", s.id, err)
-	thief, err := on.users.Login(m.ctx, auth.Credentials{Email: movedTo(s), Password: s.password})
-	if !m.assert(answersAreKnown, err == nil, s.id, "%s can't sign in with the other address: %v", s.id, err) {
+	err = m.setForgotten(on, s, movedTo(s), thiefsPassword)
+	thief, err2 := on.users.Login(m.ctx, auth.Credentials{Email: movedTo(s), Password: thiefsPassword})
+	if !m.assert(answersAreKnown, err == nil && err2 == nil, s.id, "%s can't set a password and sign in with the other address: %v, %v", s.id, err, err2) {
 		return
 	}
+	m.wasPutOnHold(on, s, "a password was set by a link to the other address")
 	m.undoing = false
 	_, err = on.users.Register(m.ctx, auth.Registration{Name: "Mallory", Email: emailOf(s.id), Password: newPassword})
 	m.assert(takeoversEndAccess, errors.Is(err, auth.ErrEmailReserved), s.id,
@@ -56,12 +59,20 @@ func (m *market) checkEmailChange() {
 	}
 	m.wasPutOnHold(on, s, "the change of the e-mail address was undone")
 	_, err = on.users.Authenticate(m.ctx, thief.Token)
-	_, err2 = on.users.Login(m.ctx, auth.Credentials{Email: movedTo(s), Password: s.password})
+	_, err2 = on.users.Login(m.ctx, auth.Credentials{Email: movedTo(s), Password: thiefsPassword})
 	err3 := on.users.UndoEmailChange(m.ctx, changed.Token, auth.Device{})
 	m.assert(takeoversEndAccess, errors.Is(err, auth.ErrToken) && errors.Is(err2, auth.ErrCredentials) && errors.Is(err3, auth.ErrMailToken), s.id,
 		"the change of the address of %s was undone, and a session of before was answered with %v, the other address with %v, and the link again with %v", s.id, err, err2, err3)
-	_, err = m.login(on, s, s.password)
-	m.assert(takeoversEndAccess, err == nil, s.id, "%s has the former address again, and a sign-in with it was answered with %v", s.id, err)
+	_, err = m.login(on, s, thiefsPassword)
+	m.assert(takeoversEndAccess, errors.Is(err, auth.ErrCredentials), s.id, "%s has the former address again, and the password that was set meanwhile is answered with %v", s.id, err)
+	err = m.setForgotten(on, s, emailOf(s.id), s.password)
+	_, hasProvider := mailTo[mail.PasswordAtProvider](m, s.id)
+	if hasProvider { // the mail says to sign in there, and an operator sets a password
+		_, err = on.users.ResetPassword(m.ctx, decision.By{Operator: "simulate"}, s.id, s.password, false)
+	}
+	m.wasPutOnHold(on, s, "a password was set again")
+	_, err2 = m.login(on, s, s.password)
+	m.assert(takeoversEndAccess, err == nil && err2 == nil, s.id, "%s has the former address again, and can't set a password and sign in: %v, %v", s.id, err, err2)
 	m.follow(on, s.id)
 	m.undoing = false
 	m.checkLiftedWhileFrozen(s)
@@ -88,6 +99,8 @@ func (m *market) checkLiftedWhileFrozen(s *seller) {
 	m.spawn(0, admin, func() { m.resume(s.id) })
 	m.pass(m.now + time.Hour)
 }
+
+const thiefsPassword = "the-thiefs-password-66"
 
 // movedTo is the address that a seller's account is moved to.
 func movedTo(s *seller) string { return "moved-" + emailOf(s.id) }

@@ -75,7 +75,7 @@ var apiBugs = []planted{
 		{inAuth, "if err := s.endSessions(ctx, tx, p.UserID, p.Session, endedByPassword); err != nil {", "if err := error(nil); err != nil {"},
 	}},
 	{"a refresh token that comes back late is only refused", []edit{
-		{inAuth, "return owner, replayed, tx.EndSession(ctx, session, endedByReplay, now)", "return owner, replayed, nil"},
+		{inAuth, "return owner, replayed, endCopied(ctx, tx, owner, session, now)", "return owner, replayed, nil"},
 	}},
 	{"two hundred guesses at a password are free", []edit{
 		{inAuth, "here:    rate{20, 90 * time.Second},", "here:    rate{200, 90 * time.Second},"},

@@ -176,7 +176,7 @@ var takeoverBugs = []planted{
 		{inPayout, "s.o.Arrival.Estimate(chosen.Capabilities().Rails, p.Net(), submitAt)", "s.o.Arrival.Estimate(chosen.Capabilities().Rails, p.Amount, submitAt)"},
 	}},
 	{"a refresh token that is used again ends no session", []edit{
-		{inAuth, "return owner, replayed, tx.EndSession(ctx, session, endedByReplay, now)", "return owner, replayed, nil"},
+		{inAuth, "return owner, replayed, endCopied(ctx, tx, owner, session, now)", "return owner, replayed, nil"},
 	}},
 	{"a repaired payout has no next step", []edit{
 		{inPayout, "if row.DueAt.IsZero() {\n\t\trow.DueAt = now", "if row.DueAt.IsZero() && row.State == \"\" {\n\t\trow.DueAt = now"},

@@ -18,13 +18,14 @@ func (tx *Tx) DeleteSessions(ctx context.Context, userID string) error {
 
 // EraseBankAccounts deletes the numbers of all bank accounts of a user. They are rejected in the journal.
 func (tx *Tx) EraseBankAccounts(ctx context.Context, userID, reason string, now time.Time) error {
-	return tx.endBankAccounts(ctx, userID, ledger.ActorUser+userID, now,
+	return tx.endBankAccounts(ctx, userID, ledger.ActorUser+userID, time.Time{}, now,
 		func(a bank.Account) bank.Account { return a.Erased(reason) })
 }
 
-// endBankAccounts makes each of a user's bank accounts what end makes of it: a former one, rejected. It goes by the user's journal:
-// an attacker may have rejected, moved or deleted the row of an account outside the service, to put it back once the account would have ended.
-func (tx *Tx) endBankAccounts(ctx context.Context, userID, actor string, now time.Time, end func(bank.Account) bank.Account) error {
+// endBankAccounts makes each of a user's bank accounts that was registered at an instant or later what end makes of it: a former one, rejected. It goes
+// by the user's journal: an attacker may have rejected, moved or deleted the row of an account outside the service, to put it back once the account
+// would have ended.
+func (tx *Tx) endBankAccounts(ctx context.Context, userID, actor string, since, now time.Time, end func(bank.Account) bank.Account) error {
 	rows := map[bank.ID]bank.Account{}
 	err := tx.each(ctx, selectBankAccounts+`WHERE seller_id = $1 OR id IN (
 			SELECT subject FROM entries WHERE owner = $1 AND type = 'bank_account.added') ORDER BY id`+tx.dialect.forUpdate("bank_accounts"),
@@ -43,7 +44,7 @@ func (tx *Tx) endBankAccounts(ctx context.Context, userID, actor string, now tim
 		return err
 	}
 	for _, id := range ids {
-		if err := tx.endBankAccount(ctx, userID, id, rows[id], actor, now, end); err != nil {
+		if err := tx.endBankAccount(ctx, userID, id, rows[id], actor, since, now, end); err != nil {
 			return err
 		}
 	}
@@ -52,18 +53,21 @@ func (tx *Tx) endBankAccounts(ctx context.Context, userID, actor string, now tim
 
 // endBankAccount ends one of them, and its row, if there is one.
 func (tx *Tx) endBankAccount(
-	ctx context.Context, userID string, id bank.ID, row bank.Account, actor string, now time.Time, end func(bank.Account) bank.Account,
+	ctx context.Context, userID string, id bank.ID, row bank.Account, actor string, since, now time.Time, end func(bank.Account) bank.Account,
 ) error {
 	entries, err := tx.EntriesAbout(ctx, userID, string(id))
 	is, known := row, len(entries) > 0
 	switch {
 	case errors.Is(err, ledger.ErrTampered): // an entry that ends the account whatever those before say
-		is, known = bank.Account{ID: id, Seller: userID, Current: true, Status: bank.StatusVerified, VerifiedAt: now}, true
+		is, known = bank.Account{ID: id, Seller: userID, Current: true, Status: bank.StatusVerified, CreatedAt: now, VerifiedAt: now}, true
 	case err == nil && known:
 		is, err = bank.Fold(id, entries)
 	}
 	if err != nil && !errors.Is(err, ledger.ErrTampered) {
 		return err
+	}
+	if known && is.CreatedAt.Before(since) {
+		return nil
 	}
 	is.EncryptedNumber = cmp.Or(row.EncryptedNumber, is.EncryptedNumber)
 	ended := end(is)

@@ -85,7 +85,12 @@ func (tx *Tx) TakeUserOver(ctx context.Context, userID string, role auth.Role, p
 // payouts may wait that were requested while they were current. Nobody can decide about them any more, and a verification under way
 // changes nothing.
 func (tx *Tx) RejectBankAccounts(ctx context.Context, userID, reason string, now time.Time) error {
-	return tx.endBankAccounts(ctx, userID, ledger.ActorSystem, now,
+	return tx.RejectBankAccountsSince(ctx, userID, reason, time.Time{}, now)
+}
+
+// RejectBankAccountsSince is RejectBankAccounts of those that were registered at an instant or later.
+func (tx *Tx) RejectBankAccountsSince(ctx context.Context, userID, reason string, since, now time.Time) error {
+	return tx.endBankAccounts(ctx, userID, ledger.ActorSystem, since, now,
 		func(a bank.Account) bank.Account { return a.Rejected(reason) })
 }
 

@@ -1,0 +1,91 @@
+package auth_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"bursar/internal/auth"
+	"bursar/internal/bank"
+	"bursar/internal/mail"
+)
+
+// A thief moves the account to an address of theirs, has a link mailed there that sets a password, and sets one. The owner undoes the change, and
+// that password signs nobody in.
+func TestUndoEmailChange_EndsPassword(t *testing.T) {
+	s := newStreet(t)
+	ctx := t.Context()
+	in := s.squat()
+	undo := s.moveAccount(s.principal(in))
+	wantErr(t, s.ForgotPassword(ctx, thiefs, den), nil)
+	if _, err := s.AnswerMailRequest(ctx); err != nil {
+		t.Fatal(err)
+	}
+	var token string
+	for _, d := range s.mailbox.To(thiefs) {
+		if m, ok := d.(mail.ResetPassword); ok {
+			token = m.Token
+		}
+	}
+	const thiefsPassword = "the thief's own phrase"
+	wantErr(t, s.SetForgottenPassword(ctx, token, thiefsPassword, den), nil)
+	wantErr(t, s.UndoEmailChange(ctx, undo, home), nil)
+	if _, err := s.login(email, thiefsPassword, den); !errors.Is(err, auth.ErrCredentials) {
+		t.Errorf("the change is undone, and the password that the thief set by the other address is answered with %v", err)
+	}
+}
+
+// A thief moves the account, and registers a bank account: the mail about it goes to the thief's address. The owner undoes the change, and nothing is
+// paid to that account. One of before the change stays.
+func TestUndoEmailChange_RejectsBankAccountsSince(t *testing.T) {
+	s := newStreet(t, func(o *auth.Options) { o.CoolDown = 72 * time.Hour })
+	in := s.squat()
+	add := func(id bank.ID, isCurrent bool) {
+		s.addBankAccount(bank.Account{
+			ID: id, Seller: in.User.ID, Holder: "Asha Rao", IFSC: "HDFC0000053", Last4: "6666", Status: bank.StatusVerified, Current: isCurrent,
+			NameScore: -1, CreatedAt: s.clock.Now(), VerifiedAt: s.clock.Now(),
+		})
+	}
+	add("bka_owners", false) // the thief's has replaced it
+	s.clock.advance(2 * time.Minute)
+	undo := s.moveAccount(s.principal(in))
+	s.clock.advance(time.Hour)
+	add("bka_thiefs", true)
+	wantErr(t, s.UndoEmailChange(t.Context(), undo, home), nil)
+	for id, want := range map[string]bank.Status{"bka_owners": bank.StatusVerified, "bka_thiefs": bank.StatusRejected} {
+		entries, err := s.db.EntriesAbout(t.Context(), in.User.ID, id)
+		wantErr(t, err, nil)
+		a, err := bank.Fold(bank.ID(id), entries)
+		if err != nil || a.Status != want || a.Current {
+			t.Errorf("the change is undone, and %s is %+v, %v", id, a, err)
+		}
+	}
+	if a, err := s.db.BankAccount(t.Context(), in.User.ID); err == nil && a.Current {
+		t.Errorf("payouts go to %+v", a)
+	}
+}
+
+// A stolen token begins a change of the address. That there is a copy is found out and ends the session, and the change with it.
+func TestRefresh_Copied_EndsPendingChange(t *testing.T) {
+	s := newStreet(t)
+	ctx := t.Context()
+	in := s.squat()
+	wantErr(t, s.VerifyEmail(ctx, lastMailed[mail.VerifyEmail](s.fixture, 1).Token), nil)
+	wantErr(t, s.ChangeEmail(ctx, s.principal(in), thiefs, den), nil)
+	if _, err := s.Refresh(ctx, in.RefreshToken); err != nil {
+		t.Fatal(err)
+	}
+	s.clock.advance(time.Hour)
+	_, err := s.Refresh(ctx, in.RefreshToken) // another party has a copy
+	wantErr(t, err, auth.ErrRefresh)
+	s.wantDead(in)
+	var confirm string
+	for _, d := range s.mailbox.To(thiefs) {
+		if m, ok := d.(mail.ConfirmEmail); ok {
+			confirm = m.Token
+		}
+	}
+	if err := s.ConfirmEmailChange(ctx, confirm, den); err == nil {
+		t.Error("the session was ended because its token was copied, and the change of the address that it began goes on")
+	}
+}
