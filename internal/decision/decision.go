@@ -93,10 +93,10 @@ func (a Action) Guarded() bool {
 // ErrOwn is what an admin is answered who decides in their own favour.
 var ErrOwn = fault.New(fault.Forbidden, "own_account", "This is about your own money. Another admin has to decide it.")
 
-// CheckNotOwn fails with [ErrOwn] if an admin lets their own money go. An attacker with an admin's account would start here.
+// CheckNotOwn fails with [ErrOwn] if an admin lets their own money go, or takes what stops it off the list. An attacker with an admin's account would start here.
 func (d Decision) CheckNotOwn() error {
 	switch d.Action {
-	case AcceptBankAccount, LiftHold, RefundPayout, UnfreezePayouts:
+	case AcceptBankAccount, LiftHold, RefundPayout, ResolveDiscrepancy, UnfreezePayouts:
 		if d.Admin != "" && d.Admin == d.Owner {
 			return ErrOwn
 		}

@@ -45,7 +45,7 @@ func (s *Service) Options(ctx context.Context, p Payout) ([]Option, error) {
 			options = append(options, Option{Action: action})
 		}
 	}
-	add(p.State == Unknown, decision.ReviewPayout)
+	add(p.mayGoToReview(), decision.ReviewPayout)
 	// A payout that waits though it is due may have been sent before the database was restored.
 	add(p.isUnresolved() || p.State == Waiting && !p.DueAt.After(s.o.Now()), decision.MatchTransfer)
 	add(p.Discrepancy != "", decision.ResolveDiscrepancy)
@@ -65,12 +65,17 @@ func (s *Service) Options(ctx context.Context, p Payout) ([]Option, error) {
 	return append(options, Option{decision.RefundPayout, from}), nil
 }
 
-// SendToReview moves an unknown payout to manual review: from now on nothing of it is sent again. What is being sent
-// at this moment may still arrive, and an answer that the gateway has it moves the payout on by itself. It
+// mayGoToReview reports whether an admin may end what became of a payout: nobody knows it, or the gateway had a transfer and knows none any more.
+func (p Payout) mayGoToReview() bool {
+	return p.State == Unknown || p.State == Submitted && p.Discrepancy == forgotten(p.GatewayID).Error()
+}
+
+// SendToReview moves a payout that is unknown, or that its gateway forgot, to manual review: from now on nothing of it is sent again. What is being
+// sent at this moment may still arrive, and an answer that the gateway has it moves the payout on by itself. It
 // fails with [ErrNotFound] or [ErrMovedOn].
 func (s *Service) SendToReview(ctx context.Context, by decision.By, id ID) (Payout, error) {
 	return s.decide(ctx, by, decision.ReviewPayout, id, func(p *Payout) (string, error) {
-		if p.State != Unknown {
+		if !p.mayGoToReview() {
 			return "", movedOn(*p)
 		}
 		p.review()
@@ -187,7 +192,9 @@ func (s *Service) ResolveDiscrepancy(ctx context.Context, by decision.By, id ID,
 		p.Discrepancy = ""
 		if p.endedUnpaid() { // its final checks had stopped; the admin has just looked at it, so they go on at their slowest
 			p.Tries = max(p.Tries, len(finalChecks))
-			p.DueAt = s.nextPollAt(*p, s.o.Now())
+			if now := s.o.Now(); p.DueAt.IsZero() || p.DueAt.After(now) { // else a notification is yet to be followed
+				p.DueAt = s.nextPollAt(*p, now)
+			}
 		}
 		if p.State == Completed && p.DueAt.IsZero() && seen != TamperedNote && seen != forgotten(p.GatewayID).Error() {
 			p.DueAt = s.o.Now() // its last check told nothing that can be true, and the bank may have returned it by then

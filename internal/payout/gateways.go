@@ -51,7 +51,7 @@ func (s *Service) recordMany(ctx context.Context, p Payout, discrepancy error) e
 		}
 	}
 	isNew, err := s.change(context.WithoutCancel(ctx), p.ID, func(p *Payout) error {
-		if p.Discrepancy == discrepancy.Error() {
+		if p.Discrepancy == discrepancy.Error() && (!p.endedUnpaid() || p.Progress == gateway.Unrecognised) {
 			return errLeave
 		}
 		p.Discrepancy = discrepancy.Error()

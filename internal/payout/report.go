@@ -146,14 +146,14 @@ func (s *Service) noteDiscrepancy(ctx context.Context, tx ChangeTx, p *Payout, s
 	if text != TamperedNote || p.Discrepancy == "" { // a note about tampering replaces no discrepancy of the gateway
 		p.Discrepancy = text
 	}
-	if p.isRefundedOf(r) {
-		p.Progress = r.Progress
+	if p.endedUnpaid() {
+		p.Progress = r.Progress // whether what the gateway says freezes payouts again depends on what it said before
 	}
 	p.Tries++
 	now := s.o.Now()
 	due := s.nextPollAt(*p, now)
-	switch mayBePaidYet := reportedState(r, p.State) == Submitted && now.Before(s.o.Arrival.FinalCheckUntil(p.EndedAt)); {
-	case !p.endedUnpaid():
+	switch mayBePaidYet := r.Progress != gateway.Paid && now.Before(s.o.Arrival.FinalCheckUntil(p.EndedAt)); {
+	case !p.isRefundedOf(r): // nothing left, and it is looked at again as if nothing disagreed
 	case mayBePaidYet:
 		due = now.Add(s.o.Jitter(waitAfter(frequentFinalChecks, p.Tries)))
 	default: // an admin looks
@@ -227,35 +227,37 @@ func endsNotUnpaid(ctx context.Context, tx ChangeTx, p Payout, r gateway.Report)
 // isRefundedOf reports whether the seller has the money in the balance again that, by the report, was paid or may yet be.
 func (p Payout) isRefundedOf(r gateway.Report) bool {
 	to := reportedState(r, p.State)
-	return p.endedUnpaid() && (to == Submitted || to == Completed)
+	return p.endedUnpaid() && (to == Submitted || to == Completed || p.isNewUnrecognised(r))
+}
+
+// isNewUnrecognised reports whether the gateway has a transfer, and we don't know what has become of it, of a payout of which it had none.
+func (p Payout) isNewUnrecognised(r gateway.Report) bool {
+	return p.GatewayID == "" && r.Progress == gateway.Unrecognised
 }
 
 // foldAndFind folds a payout's entries, and reports whether a discrepancy is known: it is the one on record, or the one that an admin
-// resolved last, and the gateway has not said since that nothing is paid. An earlier one is not known: the gateway has said something else
-// since. Nor is one that was recorded before the seller had the amount again: it has frozen nobody, unless such a discrepancy
-// freezes always.
+// resolved last, it froze the seller's payouts, and the gateway has not said since that nothing is paid. It froze nobody if it was recorded before
+// the seller had the amount again or while the gateway said that nothing is paid, unless such a discrepancy freezes always. The end of the payout
+// is new in any case: an admin may have resumed the seller's payouts before.
 func foldAndFind(id ID, entries []ledger.Entry, discrepancy string, freezesAlways bool) (p Payout, isKnown bool) {
 	p.ID = id
-	hasFrozen, wasResolved := false, false
 	for _, e := range entries {
-		before := p.Discrepancy
+		before := p
 		if ledger.ApplyEntry(e, &p) != nil {
 			return Payout{}, false
 		}
 		switch byPerson := e.Actor != ledger.ActorGateway && e.Actor != ledger.ActorSystem; {
-		case p.Discrepancy == before:
-		case p.Discrepancy == "":
-			wasResolved = before == discrepancy && byPerson && hasFrozen
+		case p.endedUnpaid() && !before.endedUnpaid():
+			isKnown = false
+		case p.Discrepancy == before.Discrepancy && p.Progress == before.Progress:
+		case p.Discrepancy != "":
+			isKnown = p.Discrepancy == discrepancy && (freezesAlways || p.endedUnpaid() && !saysUnpaid(p.Progress))
 		default:
-			hasFrozen = freezesAlways || p.endedUnpaid()
+			isKnown = isKnown && !saysUnpaid(p.Progress) && (before.Discrepancy == "" || byPerson)
 		}
-		wasResolved = wasResolved && !p.isTakenBack()
 	}
-	return p, wasResolved || p.Discrepancy == discrepancy && hasFrozen
+	return p, isKnown
 }
-
-// isTakenBack reports whether, by the gateway's last report, nothing is paid.
-func (p Payout) isTakenBack() bool { return saysUnpaid(p.Progress) }
 
 // saysUnpaid reports whether a gateway's word means that nothing is paid, and nothing will be.
 func saysUnpaid(w gateway.Progress) bool {
@@ -285,13 +287,17 @@ func nextState(r gateway.Report, p Payout, now time.Time, c money.Currency) (Sta
 	switch {
 	case p.State == Waiting:
 		return "", fmt.Errorf("it has a transfer (%s) that was never ordered", r.RawStatus)
+	case p.endedUnpaid() && p.Progress == gateway.Paid && saysUnpaid(r.Progress): // an admin may have taken the amount from the balance
+		return "", fmt.Errorf("its transfer was paid after the payout was %s, and is %s now: what was corrected for it is the seller's again", p.State, r.RawStatus)
+	case p.endedUnpaid() && p.isNewUnrecognised(r):
+		return "", fmt.Errorf("it has a transfer whose status %q we don't know, the payout is %s", r.RawStatus, p.State)
 	case p.endedUnpaid() && p.GatewayID != "" && to == Submitted && now.Sub(p.EndedAt) > lateReport:
 		return "", fmt.Errorf("its transfer is %s again, the payout is %s", r.RawStatus, p.State)
 	case to == p.State || p.State.canBecome(to):
 		return to, nil
 	case p.GatewayID != "" && (to == Submitted || to == Completed && p.wasReversed(now)): // it was true before its end
 		return p.State, nil
-	case to.Status() == p.State.Status(), p.State != Returned && p.endedUnpaid() && (r.Progress == gateway.Failed || r.Progress == gateway.Cancelled): // neither side paid
+	case to.Status() == p.State.Status(), p.State != Returned && p.endedUnpaid() && saysUnpaid(r.Progress): // neither side has paid
 		return p.State, nil
 	default:
 		return "", fmt.Errorf("its transfer is %s, the payout is %s", r.RawStatus, p.State)

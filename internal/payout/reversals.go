@@ -64,7 +64,7 @@ func (s *Service) rescheduleReversed(ctx context.Context, at gateway.Name, page 
 	}
 	for _, t := range page {
 		p, isKnown := known[ID(t.Reference)]
-		if !isKnown || p.Gateway != at || p.Discrepancy != "" { // which an admin sees already
+		if !isKnown || p.Gateway != at || p.Discrepancy != "" || p.endedUnpaid() { // an admin sees it already, or it has final checks
 			continue
 		}
 		isChanged, err := s.rescheduleIfChanged(ctx, p, t.Report)

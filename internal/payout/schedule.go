@@ -7,8 +7,7 @@ import (
 )
 
 // nextPollAt is when to poll the gateway next. Soon while the gateway is at work or the UTR is missing. Rarely while the bank may
-// still return the money, or the gateway may still report a failed payout as paid. Zero after that, and for a payout that ended
-// unpaid and has a discrepancy.
+// still return the money, or the gateway may still report a failed payout as paid. Zero after that.
 func (s *Service) nextPollAt(p Payout, now time.Time) time.Time {
 	switch {
 	case p.State == Completed && !now.Before(s.o.Arrival.FinalCheckUntil(p.CompletedAt)):

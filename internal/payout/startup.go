@@ -204,6 +204,8 @@ func (s *Service) reconcileTransfer(ctx context.Context, g gateway.Gateway, id I
 		return s.reconcileTransfer(ctx, g, id, known, t)
 	case p.GatewayID != "" && p.GatewayID != t.GatewayID:
 		return s.keepAnother(ctx, g, p, t, "the payout has another transfer at the gateway")
+	case p.GatewayID == "" && !g.Capabilities().Lookup: // its next step could not ask for it
+		return s.applyLookup(ctx, p, t.Report)
 	default:
 		_, err := s.rescheduleIfChanged(ctx, p, t.Report)
 		if err == nil && s.hasLost(p.Seller) { // perhaps because an earlier start could not tell that the ledger has it

@@ -33,7 +33,7 @@ var transitions = map[State][]State{
 	Submitting:   {Waiting, Unknown, Submitted, Completed, Failed, Cancelled},
 	Unknown:      {Submitted, Completed, Failed, Cancelled, ManualReview},
 	ManualReview: {Submitted, Completed, Failed, Cancelled},
-	Submitted:    {Completed, Failed, Cancelled},
+	Submitted:    {Completed, Failed, Cancelled, ManualReview}, // in review: the gateway forgot it
 	Completed:    {Returned},
 	Failed:       {},
 	Returned:     {},

@@ -26,6 +26,8 @@ type gateways struct {
 	orders map[string]*order
 	// lies are the last things that a gateway said that can't be true, by payout.
 	lies map[payout.ID]*gatewayLie
+	// changedMind is what the gateways say of a payout by now; nil for the truth.
+	changedMind *changedMind
 	// reversedAt is when the money of transfers came back that had been paid a moment before, by the gateway's ids.
 	reversedAt map[string]time.Duration
 	// unmatchable are the transfers that were made under a reference of ours and that no payout can be made of.

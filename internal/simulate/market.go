@@ -92,7 +92,7 @@ type market struct {
 	// identities is where people sign in through a provider, and undoing has each transaction of a sign-in be undone and run again.
 	identities identities
 	undoing    bool
-	// leftAlone is a payout in review that admins do not decide about by themselves.
+	// leftAlone is a payout in review, or with a discrepancy, that admins do not decide about by themselves.
 	leftAlone payout.ID
 	// failing is what was made to fail, by who begins the transaction.
 	failing map[caller]failureTurn
@@ -229,7 +229,7 @@ func (m *market) run() {
 		m.judge()
 	}
 	for _, part := range []func(){
-		m.checkConditions, m.checkTampering, m.checkForgotten, m.checkTakeOver, m.checkReset, m.checkEmailChange, m.checkRejectedAtClaim, m.checkDeletion,
+		m.checkConditions, m.checkTampering, m.checkForgotten, m.checkTakeOver, m.checkReset, m.checkEmailChange, m.checkChangedMind, m.checkRejectedAtClaim, m.checkDeletion,
 		m.checkStatementOrRestore, m.checkEndpoint, m.checkPending, m.checkVerifiers, m.checkLink, m.checkAccess, m.checkExpiry, m.checkToldAtOnce, m.checkFront,
 		m.checkMailing, m.checkDoors, m.checkByAPI, m.checkAccount, m.checkCrossedChanges, m.checkGuarded,
 	} {

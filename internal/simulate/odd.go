@@ -20,7 +20,7 @@ func (w wire) distortAnswer(req *http.Request, a *answer) {
 	}
 	isOdd, isLie := m.strikes(odd), m.strikes(lie)
 	isReturn := bytes.Contains(a.body.Bytes(), []byte(`"`+razorpayx.StatusReversed+`"`))
-	if !isOdd && !isLie && !isReturn {
+	if !isOdd && !isLie && !isReturn && m.gateways.changedMind == nil {
 		return
 	}
 	var list razorpayx.Collection[razorpayx.Payout]
@@ -29,6 +29,7 @@ func (w wire) distortAnswer(req *http.Request, a *answer) {
 		for i := range list.Items {
 			m.tellOfBefore(&list.Items[i])
 			m.callFailed(&list.Items[i])
+			m.gateways.changedMind.tell(&list.Items[i])
 		}
 		if isOdd {
 			for i := range list.Items {
@@ -42,6 +43,7 @@ func (w wire) distortAnswer(req *http.Request, a *answer) {
 	} else if json.Unmarshal(a.body.Bytes(), &one) == nil && one.Entity == "payout" {
 		m.tellOfBefore(&one)
 		m.callFailed(&one)
+		m.gateways.changedMind.tell(&one)
 		if isOdd {
 			m.makeOdd(&one)
 		}

@@ -58,7 +58,7 @@ func (m *market) workThroughInbox() {
 		return
 	}
 	for _, p := range waits.Discrepancies {
-		if string(p.ID) != m.tampered { // it would be noted again, which may take until after the tampering
+		if string(p.ID) != m.tampered && p.ID != m.leftAlone { // it would be noted again, which may take until after the tampering
 			m.resolveDiscrepancy(p)
 		}
 	}

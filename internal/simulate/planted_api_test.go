@@ -255,4 +255,16 @@ var apiBugs = []planted{
 	{"an account whose payouts are frozen can be deleted", []edit{
 		{inAuth, "if left, err = tx.HasOpenCase(ctx, user.ID); err == nil && left {", "if left, err = tx.HasOpenCase(ctx, user.ID); false {"},
 	}},
+	{"that a transfer failed and that it is paid are one discrepancy", []edit{
+		{inPayout, "(freezesAlways || p.endedUnpaid() && !saysUnpaid(p.Progress))", "(freezesAlways || p.endedUnpaid())"},
+	}},
+	{"nobody learns that what was paid after the end of a payout came back", []edit{
+		{inPayout, "case p.endedUnpaid() && p.Progress == gateway.Paid && saysUnpaid(r.Progress):", "case p.endedUnpaid() && p.Progress == gateway.Paid && p.State == \"\":"},
+	}},
+	{"that nothing of another transfer left is forgotten", []edit{
+		{inPayout, "if p.endedUnpaid() {\n\t\tp.Progress = r.Progress", "if p.isRefundedOf(r) {\n\t\tp.Progress = r.Progress"},
+	}},
+	{"a password that was set at another address signs in after the undo", []edit{
+		{inAuth, "if at.Before(since) {\n\t\t\tcontinue", "if at.Before(since) || true {\n\t\t\tcontinue"},
+	}},
 }

@@ -215,7 +215,7 @@ var furtherBugs = []planted{
 		{inSale, "if (balance != ledger.Balance{HoldUntil: balance.HoldUntil, Frozen: balance.Frozen}) {", "if balance.Available != 0 || balance.Pending != 0 || balance.InTransit != 0 {"},
 	}},
 	{"final checks of a failed payout end when its discrepancy is resolved", []edit{
-		{inPayout, "p.Tries = max(p.Tries, len(finalChecks))\n\t\t\tp.DueAt = s.nextPollAt(*p, s.o.Now())", "p.Tries = max(p.Tries, len(finalChecks))"},
+		{inPayout, "p.Tries = max(p.Tries, len(finalChecks))\n\t\t\tif now := s.o.Now(); p.DueAt.IsZero() || p.DueAt.After(now) { // else a notification is yet to be followed\n\t\t\t\tp.DueAt = s.nextPollAt(*p, now)\n\t\t\t}", "p.Tries = max(p.Tries, len(finalChecks))"},
 	}},
 	{"the sales of a batch do not name who recorded them", []edit{
 		{inSale, "earn(ctx, tx, drafts[i], group[i].Actor, now)", "earn(ctx, tx, drafts[i], \"\", now)"},

@@ -193,7 +193,7 @@ var moreBugs = []planted{
 		{inPayout, "if d.Action == decision.UnfreezePayouts {", "if d.Action == decision.UnfreezePayouts && d.Note == \"\" {"},
 	}},
 	{"an admin may end their own hold", []edit{
-		{inDecision, "case AcceptBankAccount, LiftHold, RefundPayout, UnfreezePayouts:", "case AcceptBankAccount, RefundPayout, UnfreezePayouts:"},
+		{inDecision, "case AcceptBankAccount, LiftHold, RefundPayout, ResolveDiscrepancy, UnfreezePayouts:", "case AcceptBankAccount, RefundPayout, ResolveDiscrepancy, UnfreezePayouts:"},
 	}},
 	{"an account is accepted by who has not seen that it was rejected", []edit{
 		{inBank, "seen.Status == StatusRejected && v.Seen != StatusRejected", "seen.Status == StatusRejected && v.Seen == StatusVerified"},

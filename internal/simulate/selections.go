@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"bursar/internal/bank"
@@ -252,7 +253,7 @@ func (m *market) checkOptions(on *instance, in func(payout.State) bool) {
 			now    bool
 		}{
 			{decision.AskGateway, true},
-			{decision.ReviewPayout, w.state == payout.Unknown},
+			{decision.ReviewPayout, w.state == payout.Unknown || w.state == payout.Submitted && strings.HasPrefix(w.last.Discrepancy, "it knows no transfer")},
 			{decision.ResolveDiscrepancy, w.last.Discrepancy != ""},
 			{decision.MatchTransfer, slices.Contains(payout.UnresolvedStates, w.state) || w.state == payout.Waiting && w.due <= on.now().UnixMicro()},
 			{decision.CancelPayout, w.state == payout.Waiting || w.state == payout.Submitted && on.payouts.Cancellable(p)},

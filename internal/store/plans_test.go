@@ -152,7 +152,8 @@ var ranPlans = []ranPlan{
 	{
 		plan{
 			"payouts of a statement's lines", "", `'{pyt_1,pyt_2}'`,
-			[]string{"entries_about (subject=?)", "sqlite_autoindex_entries_1 (owner=? AND number=?)"}, []string{"entries_about", "entries_pkey"},
+			[]string{"entries_about (subject=?)", "sqlite_autoindex_entries_1 (owner=? AND number=?)"},
+			[]string{"entries_about", "entries_pkey"},
 		},
 		"ORDER BY e.subject, e.owner",
 		func(ctx context.Context, db *DB) error {
