@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"bursar/internal/auth"
+	"bursar/internal/bank"
 	"bursar/internal/decision"
 	"bursar/internal/mail"
 	"bursar/internal/payout"
@@ -57,6 +58,7 @@ func (m *market) checkEmailChange() {
 	if !m.assert(answersAreKnown, err == nil, s.id, "%s can't undo that the e-mail address was changed: %v", s.id, err) {
 		return
 	}
+	m.rejectedSince(s, changed.At.Add(-time.Minute))
 	m.wasPutOnHold(on, s, "the change of the e-mail address was undone")
 	_, err = on.users.Authenticate(m.ctx, thief.Token)
 	_, err2 = on.users.Login(m.ctx, auth.Credentials{Email: movedTo(s), Password: thiefsPassword})
@@ -76,6 +78,20 @@ func (m *market) checkEmailChange() {
 	m.follow(on, s.id)
 	m.undoing = false
 	m.checkLiftedWhileFrozen(s)
+}
+
+// rejectedSince notes that the bank accounts are rejected that a seller registered at an instant or later.
+func (m *market) rejectedSince(s *seller, since time.Time) {
+	h := m.model.sellers[s.id]
+	for id, a := range m.model.accounts {
+		if a.seller != s.id || a.folded.CreatedAt.Before(since) {
+			continue
+		}
+		a.status, a.due = bank.StatusRejected, 0
+		if h.current == id {
+			h.former, h.current = id, ""
+		}
+	}
 }
 
 // checkLiftedWhileFrozen has an admin lift the hold of a seller whose payouts are frozen as well. They stay frozen.
