@@ -79,7 +79,7 @@ type Principal struct {
 
 // Limits of the interface, §8, and ours.
 const (
-	UserIDPrefix     = "usr_"
+	UserIDPrefix     = "usr_" // begins a user's id
 	minNameRunes     = 2
 	maxNameRunes     = 50
 	maxEmailBytes    = 254 // RFC 5321 §4.5.3.1.3, less the angle brackets

@@ -15,12 +15,19 @@ import (
 	"bursar/internal/sale"
 )
 
-// A transfer of another amount has failed, which stops nobody. Then it is paid: the words are the same, and the seller's payouts are frozen.
-func TestAfterEnd_OtherTransferFailedThenPaid_Frozen(t *testing.T) {
-	s := newStory(t)
+// failBesideAnother has the payout refused, and the gateway have a transfer of another amount that failed too. It returns the next payout, which waits.
+func (s *story) failBesideAnother() payout.Payout {
+	s.Helper()
 	next := s.failThenRequest()
 	s.put(s.made(gateway.Failed))
 	s.gateway.transfers[string(s.id)].amount++
+	return next
+}
+
+// A transfer of another amount has failed, which stops nobody. Then it is paid: the words are the same, and the seller's payouts are frozen.
+func TestAfterEnd_OtherTransferFailedThenPaid_Frozen(t *testing.T) {
+	s := newStory(t)
+	next := s.failBesideAnother()
 	s.notification("event-1")
 	s.later(time.Second)
 	if p := s.wantState(payout.Failed); p.Discrepancy == "" {
@@ -42,9 +49,7 @@ func TestAfterEnd_OtherTransferFailedThenPaid_Frozen(t *testing.T) {
 // The same, after an admin has resolved what was harmless.
 func TestAfterEnd_OtherTransferResolvedThenPaid_Frozen(t *testing.T) {
 	s := newStory(t)
-	s.failThenRequest()
-	s.put(s.made(gateway.Failed))
-	s.gateway.transfers[string(s.id)].amount++
+	s.failBesideAnother()
 	s.notification("event-1")
 	s.later(time.Second)
 	if err := s.payouts.ResolveDiscrepancy(t.Context(), ada, s.id, s.payout().Discrepancy); err != nil {
@@ -119,8 +124,8 @@ func TestAfterEnd_ListedWithoutLookup_Frozen(t *testing.T) {
 	s.wantOnHold("usr_a")
 }
 
-// The gateway has paid a payout after all, and an admin took the amount from the balance. Then the bank returns the money: an admin is told, since it is the
-// seller's again. Nobody's payouts are frozen for that, and it is told once.
+// The gateway has paid a payout after all, and an admin took the amount from the balance. Then the bank returns the money: it is listed for an admin, once,
+// since it is the seller's again. Nobody's payouts are frozen for that.
 func TestAfterEnd_PaidAfterAllThenReversed_Told(t *testing.T) {
 	s := newStory(t)
 	s.gateway.mood = refusing
@@ -155,16 +160,14 @@ func TestAfterEnd_PaidAfterAllThenReversed_Told(t *testing.T) {
 		s.later(24 * time.Hour)
 	}
 	if p := s.payout(); p.Discrepancy != "" {
-		t.Errorf("it is told again: %q", p.Discrepancy)
+		t.Errorf("it is listed again: %q", p.Discrepancy)
 	}
 }
 
 // A discrepancy that froze nobody does not end the final checks.
 func TestAfterEnd_OtherTransferFailed_StillChecked(t *testing.T) {
 	s := newStory(t)
-	s.failThenRequest()
-	s.put(s.made(gateway.Failed))
-	s.gateway.transfers[string(s.id)].amount++
+	s.failBesideAnother()
 	for range 3 {
 		s.later(time.Hour)
 	}
@@ -182,9 +185,7 @@ func TestAfterEnd_OtherTransferFailed_StillChecked(t *testing.T) {
 // A notification that comes just before an admin resolves a discrepancy is followed, also when the final checks are over.
 func TestAfterEnd_NotificationBesideResolve_Followed(t *testing.T) {
 	s := newStory(t)
-	s.failThenRequest()
-	s.put(s.made(gateway.Failed))
-	s.gateway.transfers[string(s.id)].amount++
+	s.failBesideAnother()
 	s.notification("event-1")
 	s.later(time.Second)
 	s.now = s.now.AddDate(0, 0, 60)

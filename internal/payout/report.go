@@ -153,7 +153,7 @@ func (s *Service) noteDiscrepancy(ctx context.Context, tx ChangeTx, p *Payout, s
 	now := s.o.Now()
 	due := s.nextPollAt(*p, now)
 	switch mayBePaidYet := r.Progress != gateway.Paid && now.Before(s.o.Arrival.FinalCheckUntil(p.EndedAt)); {
-	case !p.isRefundedOf(r): // nothing left, and it is looked at again as if nothing disagreed
+	case !p.isRefundedOf(r): // nothing left, so the checks go on as if nothing disagreed
 	case mayBePaidYet:
 		due = now.Add(s.o.Jitter(waitAfter(frequentFinalChecks, p.Tries)))
 	default: // an admin looks

@@ -42,7 +42,7 @@ func TestReconcile_ResolvedUnmatchedTakenTwice_Named(t *testing.T) {
 	w.goTo(5, 4)
 	w.must(w.runDue(w.service))
 	wantOpen(reconcile.LineWithoutPayout)
-	w.now = w.now.Add(11 * time.Minute) // what is open is looked at again
+	w.now = w.now.Add(11 * time.Minute) // what is open is compared once more
 	w.must(w.runDue(w.service))
 	wantOpen(reconcile.LineWithoutPayout)
 }
