@@ -119,11 +119,11 @@ type askRequest struct {
 }
 
 func (req *askRequest) read(in *input) {
-	value := in.required("payoutIds")
-	if value != nil && json.Unmarshal(value, &req.payouts) != nil {
-		in.noteMalformed("payoutIds", "must be a list of strings")
-	} else if n := len(req.payouts); value != nil && (n == 0 || n > inbox.MaxAsked) {
-		in.noteInvalid("payoutIds", fmt.Sprintf("must be 1 to %d", inbox.MaxAsked))
+	if value := in.required("payoutIds"); value != nil {
+		req.payouts = in.texts("payoutIds", value)
+		if n := len(req.payouts); req.payouts != nil && (n == 0 || n > inbox.MaxAsked) {
+			in.noteInvalid("payoutIds", fmt.Sprintf("must be 1 to %d", inbox.MaxAsked))
+		}
 	}
 	req.note = in.text("note", checkReason)
 }

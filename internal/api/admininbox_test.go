@@ -56,7 +56,9 @@ func TestInbox(t *testing.T) {
 	post(admin, "ask", `{"payoutIds":[],"note":"x"}`).wantFailure(t, 422, "validation_failed", "payoutIds")
 	post(admin, "ask", `{"payoutIds":["`+strings.Repeat(`x","`, 20)+`"],"note":"x"}`).wantFailure(t, 422, "validation_failed", "payoutIds")
 	post(admin, "ask", `{"payoutIds":["x"],"note":" "}`).wantFailure(t, 422, "validation_failed", "note")
-	post(admin, "ask", `{"payoutIds":"x","note":"x"}`).wantFailure(t, 400, "invalid_request", "payoutIds")
+	for _, ids := range []string{`"x"`, `null`, `{}`, `["x",null]`, `[1]`} {
+		post(admin, "ask", `{"payoutIds":`+ids+`,"note":"x"}`).wantFailure(t, 400, "invalid_request", "payoutIds")
+	}
 	h.do(call{method: "GET", path: "/api/admin/inbox?kind=all", token: admin.token}).wantFailure(t, 422, "validation_failed", "kind")
 
 	decision := get("/api/admin/decisions?subject="+id).want(t, 200).read(t, "data.decisions.0").(map[string]any)

@@ -177,13 +177,19 @@ func (in *input) optionalTexts(name string, most int) []string {
 	if value == nil {
 		return nil
 	}
+	texts := in.texts(name, value)
+	if len(texts) > most {
+		in.noteInvalid(name, fmt.Sprintf("must be at most %d", most))
+		return nil
+	}
+	return texts
+}
+
+// texts reads a list of strings. It returns nil if the value is none.
+func (in *input) texts(name string, value []byte) []string {
 	var quoted []json.RawMessage
 	if value[0] != '[' || json.Unmarshal(value, &quoted) != nil {
 		in.noteMalformed(name, "must be a list of strings")
-		return nil
-	}
-	if len(quoted) > most {
-		in.noteInvalid(name, fmt.Sprintf("must be at most %d", most))
 		return nil
 	}
 	texts := make([]string, 0, len(quoted))

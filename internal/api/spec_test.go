@@ -157,6 +157,26 @@ func TestDescription_MatchesRoutes(t *testing.T) {
 	}
 }
 
+// TestDescription_BrokenQueryIsDescribed: whatever reads its query refuses one that can't be read. A provider's callback redirects.
+func TestDescription_BrokenQueryIsDescribed(t *testing.T) {
+	read := 0
+	for path, item := range loadSpec(t).doc.Paths.Map() {
+		for method, operation := range item.Operations() {
+			isQuery := func(p *openapi3.ParameterRef) bool { return p.Value.In == "query" }
+			if !slices.ContainsFunc(operation.Parameters, isQuery) || strings.HasSuffix(path, "/callback") {
+				continue
+			}
+			read++
+			if operation.Responses.Status(http.StatusBadRequest) == nil {
+				t.Errorf("%s %s does not describe a 400", method, path)
+			}
+		}
+	}
+	if read == 0 {
+		t.Error("no operation has a query")
+	}
+}
+
 // TestSpec_RejectsUndescribedResponses checks that the validation of answers, on which the other tests rely, can fail.
 func TestSpec_RejectsUndescribedResponses(t *testing.T) {
 	s := loadSpec(t)

@@ -32,15 +32,17 @@ func rotatedKeyMessage(r auth.RotatedServiceKey, rotations int64) []byte {
 	return rowMessage("rotated service key", r.Hash, r.KeyID, strconv.FormatInt(micros(r.Until), 10), strconv.FormatInt(rotations, 10))
 }
 
-// selectServiceKeys also counts the entries that say that a key was created, revoked or rotated, because its row may be an old
+// serviceKeyColumns also count the entries that say that a key was created, revoked or rotated, because its row may be an old
 // copy, or its entries deleted.
-const selectServiceKeys = `SELECT k.id, k.name, k.hash, k.scopes, k.created_at, k.expires_at, k.revoked_at, k.rotations, k.used_on, k.mac,
+const serviceKeyColumns = `k.id, k.name, k.hash, k.scopes, k.created_at, k.expires_at, k.revoked_at, k.rotations, k.used_on, k.mac,
 	(SELECT COUNT(*) FROM entries e WHERE e.subject = k.id AND e.type = 'service_key.created'),
 	(SELECT COUNT(*) FROM entries e WHERE e.subject = k.id AND e.type = 'service_key.revoked'),
 	(SELECT COUNT(*) FROM entries e WHERE e.subject = k.id AND e.type = 'service_key.rotated'),
-	(SELECT MAX(r.until) FROM rotated_service_keys r WHERE r.key_id = k.id) FROM service_keys k`
+	(SELECT MAX(r.until) FROM rotated_service_keys r WHERE r.key_id = k.id)`
 
-// storedServiceKey is a row of selectServiceKeys.
+const selectServiceKeys = `SELECT ` + serviceKeyColumns + ` FROM service_keys k`
+
+// storedServiceKey has the serviceKeyColumns.
 type storedServiceKey struct {
 	auth.ServiceKey
 	mac string
@@ -99,14 +101,13 @@ func (db *DB) ServiceKey(ctx context.Context, hash string, now time.Time) (auth.
 	return key, true, err
 }
 
+// rotatedServiceKey reads both rows at one moment: another rotation between two statements would look like a forged row.
 func (db *DB) rotatedServiceKey(ctx context.Context, hash string, now time.Time) (auth.ServiceKey, bool, error) {
-	r := storedRotatedKey{}
-	ok, err := found(db.queryRow(ctx, selectRotatedKeys+` WHERE r.hash = $1 AND r.until > $2`, hash, micros(now)).Scan(r.dest()...))
-	if err != nil || !ok {
-		return auth.ServiceKey{}, false, err
-	}
+	var r storedRotatedKey
 	var k storedServiceKey
-	ok, err = found(db.queryRow(ctx, selectServiceKeys+` WHERE k.id = $1`, r.KeyID).Scan(k.dest()...))
+	ok, err := found(db.queryRow(ctx, `SELECT `+rotatedKeyColumns+`, `+serviceKeyColumns+`
+		FROM rotated_service_keys r JOIN service_keys k ON k.id = r.key_id WHERE r.hash = $1 AND r.until > $2`,
+		hash, micros(now)).Scan(append(r.dest(), k.dest()...)...))
 	if err != nil || !ok {
 		return auth.ServiceKey{}, false, err
 	}
@@ -118,9 +119,11 @@ func (db *DB) rotatedServiceKey(ctx context.Context, hash string, now time.Time)
 	return key, true, err
 }
 
-const selectRotatedKeys = `SELECT r.hash, r.key_id, r.until, r.mac FROM rotated_service_keys r`
+const rotatedKeyColumns = `r.hash, r.key_id, r.until, r.mac`
 
-// storedRotatedKey is a row of selectRotatedKeys.
+const selectRotatedKeys = `SELECT ` + rotatedKeyColumns + ` FROM rotated_service_keys r`
+
+// storedRotatedKey has the rotatedKeyColumns.
 type storedRotatedKey struct {
 	auth.RotatedServiceKey
 	mac string
