@@ -116,12 +116,12 @@ func (s *Service) ConfirmEmailChange(ctx context.Context, token string, from Dev
 		}
 		text, undo := newMailToken(UndoEmailChange, u.ID, from, now, mail.UndoLife)
 		undo.Email = u.Email
-		before, err := tx.NewestMailToken(ctx, u.ID, UndoEmailChange)
+		earlier, err := tx.MailTokens(ctx, u.ID, UndoEmailChange)
 		if err != nil {
 			return err
 		}
-		if !undo.CreatedAt.After(before) { // another instance's clock was ahead, and the order counts
-			undo.CreatedAt = before.Add(time.Microsecond)
+		if n := len(earlier); n > 0 && !undo.CreatedAt.After(earlier[n-1].CreatedAt) { // another instance's clock was ahead, and the order counts
+			undo.CreatedAt = earlier[n-1].CreatedAt.Add(time.Microsecond)
 		}
 		return s.queueToken(ctx, tx, undo, mail.Mail{To: u.Email, Data: mail.EmailChanged{Request: undo.request(), Now: t.Email, Token: text, HoldUntil: until}})
 	})

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"time"
 
 	"bursar/internal/decision"
@@ -134,6 +135,17 @@ func (s *Service) erase(ctx context.Context, tx Tx, p Principal, from Device) er
 	case user.Role == Admin:
 		return ErrAdminAccount
 	}
+	// It may not have been the user, but a thief who has moved the account. So its former address gets a mail as well, for as long as its owner could undo the move.
+	addresses := []string{user.Email}
+	moves, err := tx.MailTokens(ctx, user.ID, UndoEmailChange)
+	if err != nil {
+		return err
+	}
+	for _, move := range moves {
+		if !slices.Contains(addresses, move.Email) {
+			addresses = append(addresses, move.Email)
+		}
+	}
 	by := decision.By{User: user.ID, Note: AccessNote(deletedRole, false, "")}
 	none := ""
 	for _, step := range []func() error{
@@ -170,7 +182,11 @@ func (s *Service) erase(ctx context.Context, tx Tx, p Principal, from Device) er
 	if err != nil {
 		return err
 	}
-	// It may not have been the user.
-	_, err = s.o.Mails.Queue(ctx, tx, mail.Mail{To: user.Email, Data: mail.AccountDeleted{At: now, Address: from.inMail().Address, Agent: from.inMail().Agent}})
-	return err
+	notice := mail.AccountDeleted{At: now, Address: from.inMail().Address, Agent: from.inMail().Agent}
+	for _, to := range addresses {
+		if _, err := s.o.Mails.Queue(ctx, tx, mail.Mail{To: to, Data: notice}); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -3,6 +3,7 @@ package auth_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"bursar/internal/auth"
 	"bursar/internal/decision"
 	"bursar/internal/fault"
+	"bursar/internal/mail"
 	"bursar/internal/storetest"
 )
 
@@ -51,6 +53,21 @@ func TestDeleteAccount_GuessesAreThrottled(t *testing.T) {
 		wantErr(t, w.DeleteAccount(t.Context(), p, "a-guess-at-it", at(i)), auth.ErrWrongPassword)
 	}
 	wantThrottled(t, w.DeleteAccount(t.Context(), p, password, home))
+}
+
+// A thief who has the password moves the account, so that the owner learns nothing, and deletes it.
+func TestDeleteAccount_FormerAddressHears(t *testing.T) {
+	w := newFixture(t)
+	in := w.register()
+	w.moveAccount(w.principal(in))
+	if err := w.DeleteAccount(t.Context(), w.principal(in), password, den); err != nil {
+		t.Fatal(err)
+	}
+	for _, to := range []string{email, thiefs} {
+		if !slices.ContainsFunc(w.mailbox.To(to), func(d mail.Data) bool { return d.Kind() == mail.KindAccountDeleted }) {
+			t.Errorf("%s got no mail about it", to)
+		}
+	}
 }
 
 // A user who signs in through a provider proves it by a fresh sign-in, and their identity is a stranger's afterwards.

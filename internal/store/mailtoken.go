@@ -125,10 +125,18 @@ func (tx *Tx) DeleteMailTokensSince(ctx context.Context, userID string, purpose 
 	return err
 }
 
-// NewestMailToken is when a user's newest token for a purpose was made; zero without one.
-func (tx *Tx) NewestMailToken(ctx context.Context, userID string, purpose auth.MailPurpose) (newest time.Time, err error) {
-	_, err = tx.one(ctx, `SELECT MAX(created_at) FROM mail_tokens WHERE user_id = $1 AND purpose = $2`, []any{userID, string(purpose)}, instant{&newest})
-	return newest, err
+// MailTokens lists a user's tokens for a purpose, the oldest first, those too that have expired and are not yet swept. It fails with
+// [auth.ErrTampered] if the service did not write one.
+func (tx *Tx) MailTokens(ctx context.Context, userID string, purpose auth.MailPurpose) ([]auth.MailToken, error) {
+	var all []auth.MailToken
+	err := tx.each(ctx, `SELECT `+mailedColumns+` FROM mail_tokens WHERE user_id = $1 AND purpose = $2 ORDER BY created_at`,
+		[]any{userID, string(purpose)}, func(r *row) {
+			var t storedMailToken
+			r.Scan(t.dest()...)
+			all = append(all, t.MailToken)
+			r.fail(tx.signer.checkRow(t.mac, t.message()))
+		})
+	return all, err
 }
 
 // VerifyUser records that a user's address is theirs.
