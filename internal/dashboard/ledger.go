@@ -262,7 +262,6 @@ func (d *dashboard) printStatement(ctx context.Context, v *pageRequest) (page, e
 	shown := printView{
 		Name: user.Name, Email: user.Email, Seller: user.ID, From: begin.In(d.o.Zone), To: end.In(d.o.Zone).Add(-time.Microsecond), CSV: statementAddress(from, to, "csv"),
 	}
-	last = max(last, first-1) // no entry is in the period
 	if shown.Opening, err = d.balancesAt(ctx, user.ID, first-1); err != nil {
 		return page{}, err
 	}

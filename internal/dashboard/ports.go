@@ -234,8 +234,8 @@ type Ledger interface {
 	// CheckedEntries is Entries with each entry checked: it fails with [ledger.ErrTampered] at the first that the service did
 	// not write, which is the last of the list.
 	CheckedEntries(ctx context.Context, seller string, before int64, limit int) ([]ledger.Entry, error)
-	// Period finds an owner's first entry that is not before a period and the last that is not after it, among the first
-	// so many. Without any, last is below first.
+	// Period finds an owner's entries of a period among the first so many: from the first one that is not before it, to the one
+	// before the first that is after it. Without any, last is first - 1.
 	Period(ctx context.Context, owner string, among int64, from, to time.Time) (first, last int64, err error)
 	// EntriesAbout lists what a seller's journal says of a subject, oldest first. With [ledger.ErrTampered] it tells
 	// what is there all the same.

@@ -157,16 +157,19 @@ func (m *memory) Period(_ context.Context, seller string, among int64, from, to 
 	if err := m.fails(); err != nil {
 		return 0, 0, err
 	}
-	first = among + 1
-	for _, e := range m.journals[seller].entries {
-		if e.Number <= among && !e.At.Before(from) {
-			first = min(first, e.Number)
+	notBefore := func(at time.Time) (number int64) {
+		for _, e := range m.journals[seller].entries {
+			if e.Number > among {
+				break
+			}
+			if number = e.Number; !e.At.Before(at) {
+				return number
+			}
 		}
-		if e.Number <= among && e.At.Before(to) {
-			last = max(last, e.Number)
-		}
+		return number + 1
 	}
-	return first, last, nil
+	first = notBefore(from)
+	return first, max(notBefore(to), first) - 1, nil
 }
 
 func (m *memory) CheckpointedBetween(_ context.Context, checkpoint int64, seller string, above, upTo int64) (checkpointed []ledger.Head, err error) {

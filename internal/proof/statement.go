@@ -114,7 +114,6 @@ func (s *Service) Statement(ctx context.Context, seller string, from, to time.Ti
 	if err != nil {
 		return nil, err
 	}
-	last = max(last, first-1) // no entry is in the period
 	w := walk{store: s.o.Store, seller: seller, checkpoint: c.Number}
 	begin, err := w.headAt(ctx, max(0, first-2))
 	if err != nil {

@@ -447,6 +447,36 @@ func TestStatement_WaitsForACheckpoint(t *testing.T) {
 	}
 }
 
+// A transaction reads the clock and then waits for the journal, and instances' clocks differ: times in a journal go back.
+func TestStatement_TimesGoBack_EachEntryOnce(t *testing.T) {
+	december := time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC)
+	for name, offsets := range map[string][]time.Duration{
+		"at midnight":                {-time.Hour, 2 * time.Millisecond, -3 * time.Millisecond, time.Hour},
+		"a clock ten days ahead":     {-6 * 24 * time.Hour, 5 * 24 * time.Hour, -4 * 24 * time.Hour, 24 * time.Hour},
+		"a clock twenty days behind": {-6 * 24 * time.Hour, 24 * time.Hour, -15 * 24 * time.Hour, 48 * time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := open(t, "usr_a")
+			for i, offset := range offsets {
+				o.must(o.store.post(o.mac, ledger.Posting{
+					Owner: "usr_a", At: december.Add(offset), Type: ledger.SaleRecorded, Subject: fmt.Sprint("sale:", i), Actor: "system", Data: `{"salt":"c2FsdA"}`, Moved: ledger.Sale(100),
+				}))
+			}
+			o.now = december.AddDate(0, 0, 20)
+			o.rest()
+			first := o.verify(o.statement("usr_a", december.AddDate(0, -1, 0), december, proof.JSON))
+			second := o.verify(o.statement("usr_a", december, december.AddDate(0, 1, 0), proof.JSON))
+			if problems := append(first.Problems, second.Problems...); len(problems) > 0 {
+				t.Error(problems)
+			}
+			if first.Entries+second.Entries != int64(len(offsets)) || first.Closing != second.Opening {
+				t.Errorf("of %d entries the two statements have %d and %d; one closes with %+v, and the next opens with %+v",
+					len(offsets), first.Entries, second.Entries, first.Closing, second.Opening)
+			}
+		})
+	}
+}
+
 func TestPeriod(t *testing.T) {
 	o := open(t)
 	for _, tt := range []struct{ from, to, first, end, problem string }{

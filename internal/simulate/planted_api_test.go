@@ -226,7 +226,10 @@ var apiBugs = []planted{
 		{inProof, "s.To.Add(-time.Microsecond).In(s.zone)", "s.To.In(s.zone)"},
 	}},
 	{"a statement of a period before all entries has the first", []edit{
-		{inProof, "last = max(last, first-1)", "last = max(last, first-1, 1)"},
+		{inStore, "return first, max(next, first) - 1, err", "return first, max(next-1, first), err"},
+	}},
+	{"a statement ends with the last entry of its time, after one of a later time", []edit{
+		{inStore, "COALESCE(MIN(CASE WHEN at >= $4 THEN number END), MAX(number) + 1, 1)", "COALESCE(MAX(CASE WHEN at < $4 THEN number END) + 1, 1)"},
 	}},
 	{"a proof by password is good beside a second factor", []edit{
 		{inAuth, "hasFactor(all) && !given.ByCode || given.User", "given.User"},

@@ -562,12 +562,14 @@ func (db *DB) entries(ctx context.Context, query string, args ...any) ([]ledger.
 	return entries, err
 }
 
-// Period finds an owner's first entry that is not before a period and the last that is not after it, among the first
-// so many.
+// Period finds an owner's entries of a period among the first so many: from the first one that is not before it, to the one before
+// the first that is after it. Times in a journal go back where clocks differ; periods that adjoin share no entry all the same.
+// A period without entries ends before it begins: last is first - 1.
 func (db *DB) Period(ctx context.Context, owner string, among int64, from, to time.Time) (first, last int64, err error) {
-	err = db.queryOne(ctx, `SELECT COALESCE(MIN(CASE WHEN at >= $3 THEN number END), CAST($2 AS BIGINT) + 1), COALESCE(MAX(CASE WHEN at < $4 THEN number END), 0)
-		FROM entries WHERE owner = $1 AND number <= $2`, []any{owner, among, micros(from), micros(to)}, &first, &last)
-	return first, last, err
+	var next int64
+	err = db.queryOne(ctx, `SELECT COALESCE(MIN(CASE WHEN at >= $3 THEN number END), MAX(number) + 1, 1), COALESCE(MIN(CASE WHEN at >= $4 THEN number END), MAX(number) + 1, 1)
+		FROM entries WHERE owner = $1 AND number <= $2`, []any{owner, among, micros(from), micros(to)}, &first, &next)
+	return first, max(next, first) - 1, err
 }
 
 // areDecisions finds the entries of decisions, as the index entries_decided has it.

@@ -299,11 +299,24 @@ func testJournals(_ *testing.T, b *bench) {
 		first, last int64
 	}{
 		{10, -time.Hour, time.Hour, 1, 10}, {100, 0, time.Hour, 1, 15}, {10, time.Hour, 2 * time.Hour, 11, 10}, {10, -2 * time.Hour, -time.Hour, 1, 0},
+		{100, time.Hour, 2 * time.Hour, 16, 15}, {100, time.Hour, -time.Hour, 16, 15},
 	} {
 		first, last, err := b.db.Period(b.ctx(), "usr_a", tt.among, b.now.Add(tt.from), b.now.Add(tt.to))
 		if err != nil || first != tt.first || last != tt.last {
 			b.Errorf("among %d, the entries of the period are %d to %d, %v; want %d to %d", tt.among, first, last, err, tt.first, tt.last)
 		}
+	}
+	for _, after := range []time.Duration{2 * time.Hour, time.Hour} { // two instances' clocks
+		p := b.posting("usr_many", ledger.SaleRecorded, ledger.Sale(1))
+		p.At = b.now.Add(after)
+		b.must(b.append(p))
+	}
+	const split = 90 * time.Minute
+	_, before, err := b.db.Period(b.ctx(), "usr_many", 100, b.now, b.now.Add(split))
+	b.must(err)
+	first, last, err := b.db.Period(b.ctx(), "usr_many", 100, b.now.Add(split), b.now.Add(24*time.Hour))
+	if err != nil || before != 5 || first != 6 || last != 7 {
+		b.Errorf("one period ends with entry %d, and the next has %d to %d, %v; want 5, and 6 to 7", before, first, last, err)
 	}
 }
 
