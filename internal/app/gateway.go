@@ -141,8 +141,44 @@ func openGatewaysOf(ctx context.Context, cfg config.Config, datastore *Datastore
 	return all, err
 }
 
-// accountSetting is the row of the table settings that has the account that a gateway pays from, encrypted.
-func accountSetting(name gateway.Name) string { return "account_of_gateway_" + string(name) }
+// accountSettings begins the names of the rows of the table settings that have the accounts that gateways pay from, encrypted.
+const accountSettings = "account_of_gateway_"
+
+func accountSetting(name gateway.Name) string { return accountSettings + string(name) }
+
+// isNewAccount refuses an account from which a gateway of another name has paid, unless it is this one's: what the account ever paid would
+// be transfers of another gateway, which match no payout, and would stop every seller who was paid.
+func (b *Datastore) isNewAccount(ctx context.Context, name gateway.Name, account string) error {
+	kept, err := b.db.PinnedUnder(ctx, accountSettings)
+	if err != nil {
+		return err
+	}
+	paidBy := gateway.Name("")
+	for _, other := range slices.Sorted(maps.Keys(kept)) {
+		before, err := b.accountBefore(gateway.Name(other), kept[other])
+		if err != nil {
+			return err
+		}
+		if before != account {
+			continue
+		}
+		if gateway.Name(other) == name {
+			return nil
+		}
+		hasTaken, err := b.db.MayHaveTaken(ctx, gateway.Name(other))
+		if err != nil {
+			return err
+		}
+		if hasTaken {
+			paidBy = gateway.Name(other)
+		}
+	}
+	if paidBy == "" {
+		return nil
+	}
+	return fmt.Errorf("gateway %s is set to pay from the account that ends in %s, from which gateway %s has paid; an account keeps its gateway's name, "+
+		"so set that name (docs/gateways.md, \"Change the gateway\")", name, lastFour(account), paidBy)
+}
 
 // checkGatewayAccount refuses a gateway that pays from another account than before, if it has taken a payout from the one before: the
 // gateway would not find that payout, and an admin could refund one that was paid. Unless mayChange, it refuses any other
@@ -152,6 +188,9 @@ func (b *Datastore) checkGatewayAccount(ctx context.Context, name gateway.Name, 
 		return nil
 	}
 	setting := accountSetting(name)
+	if err := b.isNewAccount(ctx, name, account); err != nil {
+		return err
+	}
 	encrypted, err := b.keys.Encrypt(account, setting)
 	if err != nil {
 		return err

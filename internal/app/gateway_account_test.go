@@ -100,6 +100,11 @@ func TestCheckGatewayAccount(t *testing.T) {
 	if err := check(before); err != nil {
 		t.Errorf("put back: %v", err)
 	}
+	for _, mayChange := range []bool{true, false} {
+		if err := datastore.checkGatewayAccount(t.Context(), "razorpayx-2", before, mayChange); err == nil || !strings.Contains(err.Error(), "from which gateway razorpayx has paid") {
+			t.Errorf("the same account under another name: %v", err)
+		}
+	}
 	place.ByHand(t, `UPDATE payouts SET state = 'waiting'`)
 	if err := datastore.checkGatewayAccount(t.Context(), "razorpayx", after, false); err == nil || !strings.Contains(err.Error(), "the account before keeps its name") {
 		t.Errorf("changed beside a former gateway: %v", err)

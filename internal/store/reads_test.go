@@ -93,6 +93,7 @@ func TestRead_FailureIsReturned(t *testing.T) {
 		"PayoutsByID":  func(ctx context.Context) error { _, err := db.PayoutsByID(ctx, []payout.ID{"x"}); return err },
 		"OpenKinds":    func(ctx context.Context) error { _, err := db.OpenKinds(ctx); return err },
 		"Pinned":       func(ctx context.Context) error { _, _, err := db.Pinned(ctx, "x"); return err },
+		"PinnedUnder":  func(ctx context.Context) error { _, err := db.PinnedUnder(ctx, "x"); return err },
 		"View of what blocks a payout": func(ctx context.Context) error {
 			return db.Payouts().View(ctx, func(v payout.View) error {
 				_, account := v.AccountToPay(ctx, "asha")

@@ -1,6 +1,9 @@
 package store
 
-import "context"
+import (
+	"context"
+	"strings"
+)
 
 // CurrencySetting is the name under which the currency is pinned that the datastore counts.
 const CurrencySetting = "currency"
@@ -35,6 +38,17 @@ func (db *DB) Repin(ctx context.Context, name, before, value string) (done bool,
 func (db *DB) Pinned(ctx context.Context, name string) (value string, isPinned bool, err error) {
 	isPinned, err = found(db.queryRow(ctx, selectSetting, name).Scan(&value))
 	return value, isPinned, err
+}
+
+// PinnedUnder returns what is kept under the names that begin with a prefix, by the rest of the name. The rest has to begin with a letter or a digit.
+func (db *DB) PinnedUnder(ctx context.Context, prefix string) (map[string]string, error) {
+	kept := map[string]string{}
+	err := db.query(ctx, `SELECT name, value FROM settings WHERE name > $1 AND name < $2`, func(r *row) {
+		var name, value string
+		r.Scan(&name, &value)
+		kept[strings.TrimPrefix(name, prefix)] = value
+	}, prefix, prefix+"~")
+	return kept, err
 }
 
 // IsEmpty reports whether nothing was ever kept in the database. It does not rely on one row, which may have been deleted.

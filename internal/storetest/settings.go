@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"sync"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // testPins lets many callers pin a fact at once: the first value stays, and all callers get it.
@@ -75,6 +77,19 @@ func testRepin(_ *testing.T, b *bench) {
 		if kept, _, err := b.db.Pinned(b.ctx(), "account"); kept != step.want || err != nil {
 			b.Errorf("kept is %q, %v; want %q", kept, err, step.want)
 		}
+	}
+}
+
+// testPinnedUnder reads facts by the beginning of their names.
+func testPinnedUnder(_ *testing.T, b *bench) {
+	for _, name := range []string{"account_of_a", "account_of_z-9", "account_o", "accounts"} {
+		_, err := b.db.Pin(b.ctx(), name, name)
+		b.must(err)
+	}
+	kept, err := b.db.PinnedUnder(b.ctx(), "account_of_")
+	b.must(err)
+	if diff := cmp.Diff(map[string]string{"a": "account_of_a", "z-9": "account_of_z-9"}, kept); diff != "" {
+		b.Error(diff)
 	}
 }
 

@@ -153,6 +153,7 @@ func Run(t *testing.T, e Engine) {
 		"Payout/SummaryIsOneView":                       testSummary,
 		"Settings/TheFirstValueStays":                   testPins,
 		"Settings/AFactIsChangedByWhoKnowsIt":           testRepin,
+		"Settings/FactsAreReadByTheirBeginning":         testPinnedUnder,
 		"Settings/NothingActsByItselfInTheDatabase":     testSchemaIsOurs,
 		"Settings/TheKeySetIsReplacedByOneOfMany":       testKeySet,
 		"Payout/RequestsAreServedOnce":                  testRequests,
