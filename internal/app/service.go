@@ -72,6 +72,7 @@ func NewService(ctx context.Context, cfg config.Config, logger *slog.Logger, ver
 		return nil, err
 	}
 	undo.add(datastore.Close)
+	datastore.keys.OnTrouble(func(err error) { logger.ErrorContext(ctx, "key set not read", slog.Any("error", err)) })
 	if err := errors.Join(checkKeysPlace(ctx, cfg, datastore, logger), datastore.db.CheckSchema(ctx)); err != nil {
 		return nil, err
 	}

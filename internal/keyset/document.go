@@ -76,7 +76,8 @@ func usedAt(now time.Time, from []time.Time) (used int, next time.Time) {
 	return used, next
 }
 
-// rotated is d with a new signing key that is used after a while, and without those whose last token has expired.
+// rotated is d with a new signing key that is used after a while, and without those whose last token has expired. A moment that has passed is taken
+// out, so that a release from before there were any can read the document.
 func (d document) rotated(now time.Time, after time.Duration) document {
 	added := newSigningKey(now)
 	if after > 0 {
@@ -87,11 +88,20 @@ func (d document) rotated(now time.Time, after time.Duration) document {
 		if key.RetiredAt.IsZero() {
 			key.RetiredAt = now.Add(after).UTC()
 		}
+		if !key.UsedFrom.After(now) {
+			key.UsedFrom = time.Time{}
+		}
 		if now.Sub(key.RetiredAt) < Retention {
 			kept = append(kept, key)
 		}
 	}
 	d.Signing = append(kept, added)
+	d.Encryption = slices.Clone(d.Encryption)
+	for i := range d.Encryption {
+		if key := &d.Encryption[i]; !key.UsedFrom.After(now) {
+			key.UsedFrom = time.Time{}
+		}
+	}
 	return d
 }
 

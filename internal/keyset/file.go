@@ -67,13 +67,16 @@ func (f File) Create(_ context.Context, document []byte) error {
 	return syncDir(dir)
 }
 
-// Replace puts a new file in the place of the old one. The new one's name is also the lock: of two at
+// Replace puts a new file in the place of the old one, for the same owner. The new one's name is also the lock: of two at
 // once, one is refused.
 func (f File) Replace(ctx context.Context, last, next []byte) (bool, error) {
 	path := string(f)
 	file, err := os.OpenFile(path+".new", os.O_CREATE|os.O_EXCL|os.O_WRONLY, ownerOnly) //nolint:gosec // the path is the operator's own
 	if errors.Is(err, fs.ErrExist) {
 		return false, fmt.Errorf("the key set is being changed by another process; if there is none, remove %s.new and try again", path)
+	}
+	if errors.Is(err, fs.ErrPermission) {
+		return false, fmt.Errorf("change the key set: this user may make no files in its directory; run this as root: %w", err)
 	}
 	if err != nil {
 		return false, fmt.Errorf("change the key set: %w", err)
@@ -82,8 +85,11 @@ func (f File) Replace(ctx context.Context, last, next []byte) (bool, error) {
 	if err != nil || !bytes.Equal(now, last) {
 		return false, errors.Join(err, file.Close(), os.Remove(file.Name()))
 	}
-	err = write(file, next)
+	info, err := os.Stat(path)
 	if err == nil {
+		err = giveTo(file, info)
+	}
+	if err = errors.Join(err, write(file, next)); err == nil {
 		err = os.Rename(file.Name(), path)
 	}
 	if err != nil {

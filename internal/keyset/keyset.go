@@ -59,6 +59,8 @@ type Set struct {
 
 	mu      sync.Mutex
 	readAt  time.Time
+	trouble func(error) // hears why the source can't be used, once until it can again
+	inVain  bool        // the last read was
 	unknown *rate.Limiter // of reads for keys that are not known
 }
 
@@ -260,13 +262,27 @@ func (s *Set) search(holds func(*keys) bool) *keys {
 func (s *Set) read() {
 	document, err := s.source.Read(context.Background())
 	s.readAt = s.now() // the end of a read that may take its time, so that not everybody reads in turn
-	now := s.keys.Load()
-	if err != nil || bytes.Equal(document, now.document) {
-		return
+	if now := s.keys.Load(); err == nil && !bytes.Equal(document, now.document) {
+		var next *keys
+		switch next, err = parse(document, s.readAt); {
+		case err != nil:
+		case next.fingerprint != now.fingerprint:
+			err = errors.New("it is that of another installation")
+		default:
+			s.keys.Store(next)
+		}
 	}
-	if next, err := parse(document, s.readAt); err == nil && next.fingerprint == now.fingerprint {
-		s.keys.Store(next)
+	if err != nil && !s.inVain && s.trouble != nil {
+		s.trouble(fmt.Errorf("the key set %s can't be used, and the keys that were read before stay in use: %w", s.source, err))
 	}
+	s.inVain = err != nil
+}
+
+// OnTrouble has f called when the source can't be used while the service runs: once, until it can be used again.
+func (s *Set) OnTrouble(f func(error)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.trouble = f
 }
 
 // parse makes keys of a document, as they are used at a moment.

@@ -93,15 +93,22 @@ func TestSet_BrokenFile_KeepsKeys(t *testing.T) {
 	path := pathIn(t)
 	s := open(t, path)
 	kid, _ := s.SigningKey()
-	s.readAt = time.Now().Add(-time.Hour)
-	if err := os.WriteFile(path, []byte("{"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if again, _ := s.SigningKey(); again != kid {
-		t.Error("the keys changed")
-	}
-	if _, ok := s.VerificationKey("unknown"); ok {
-		t.Error("an unknown key was found")
+	var said []string
+	s.OnTrouble(func(err error) { said = append(said, err.Error()) })
+	for i, text := range []string{"{", "[", string(s.Document()), ""} {
+		s.readAt = time.Now().Add(-time.Hour)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if again, _ := s.SigningKey(); again != kid {
+			t.Error("the keys changed")
+		}
+		if _, ok := s.VerificationKey("unknown"); ok {
+			t.Error("an unknown key was found")
+		}
+		if want := []int{1, 1, 1, 2}[i]; len(said) != want || !strings.Contains(said[want-1], path) {
+			t.Errorf("after text %d was said %q, want %d messages", i, said, want)
+		}
 	}
 }
 

@@ -289,6 +289,9 @@ func TestUsedFrom_NewKeyMakesNothingBefore(t *testing.T) {
 			t.Errorf("what %s makes is taken for forged by the other one", name)
 		}
 	}
+	if again := d.rotated(now, 0); !again.Signing[1].UsedFrom.IsZero() || !again.Encryption[1].UsedFrom.IsZero() {
+		t.Errorf("rotated again, moments that have passed are still there: %+v", again)
+	}
 	if again := d.rotated(now, 0); again.Signing[len(again.Signing)-1].UsedFrom != (time.Time{}) || again.Signing[0].RetiredAt.Before(now.Add(-time.Minute)) {
 		t.Errorf("rotated at once: %+v", again.Signing)
 	}
