@@ -53,7 +53,7 @@ type Tx interface {
 	// CheckNewest fails with [ledger.ErrTampered] unless the owner's totals and 10,000 newest entries, if there are any, are all
 	// there and as the service wrote them.
 	CheckNewest(ctx context.Context, owner string) error
-	// HasVerifiedAccount reports whether the newest entry that verified or rejected an account of the seller verified it.
+	// HasVerifiedAccount reports whether an account of the seller, the current one or a former one, was verified and not rejected since.
 	HasVerifiedAccount(ctx context.Context, seller string) (bool, error)
 	// CurrentBankAccount finds the seller's current account, or [ErrNone].
 	CurrentBankAccount(ctx context.Context, seller string) (Account, error)

@@ -234,13 +234,13 @@ func (s *Service) replace(ctx context.Context, tx Tx, r Registration, draft Acco
 	if err != nil {
 		return Account{}, err
 	}
-	// A thief would replace the account that money goes to. During a hold each replacement counts, so that the last account
-	// has waited as long as the first one.
+	// A thief would replace the account that money goes to, which is not the current one any more if that was rejected. During a hold each
+	// replacement counts, so that the last account has waited as long as the first one.
 	onHold := balance.Hold(draft.CreatedAt)
 	diverts := current.Status == StatusVerified || tampered || !onHold.IsZero()
 	if !diverts { // an entry that says that the account is verified may be missing, or the account's row
 		err := tx.CheckNewest(ctx, r.Seller)
-		if err == nil && current.ID == "" {
+		if err == nil {
 			diverts, err = tx.HasVerifiedAccount(ctx, r.Seller)
 		}
 		if diverts = diverts || errors.Is(err, ledger.ErrTampered); err != nil && !diverts {

@@ -275,3 +275,35 @@ func TestRegister_AReplacementIsMailedToTheSeller(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// A thief moves the account to another address and registers a bank account, which the owner's undo rejects. The account that is registered next
+// takes the place of the owner's all the same, which is verified and a former one by then.
+func TestRegister_AfterARejectedOne_FormerVerifiedCounts(t *testing.T) {
+	h := newFixture(t, valid("ASHA DESAI", 100), valid("ASHA DESAI", 100), valid("ASHA DESAI", 100))
+	h.register(h.ashas())
+	h.mustStep()
+	h.now = h.now.Add(1000 * time.Hour)
+	since := h.now
+	thiefs := h.ashas()
+	thiefs.Number = mustNumber(t, "50200123456789")
+	h.register(thiefs)
+	err := h.db.Auth().InTx(t.Context(), func(tx auth.Tx) error {
+		return tx.RejectBankAccountsSince(t.Context(), thiefs.Seller, "undone", since, h.now)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.now = h.now.Add(200 * time.Hour) // the thief's hold is over
+	const asha = "usr_asha@example.com"
+	before := len(h.mailbox.To(asha))
+	next := h.ashas()
+	next.Number, next.Actor = mustNumber(t, "50200123450000"), "key:key_leaked"
+	h.register(next)
+	b, err := h.db.Balance(t.Context(), next.Seller)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if mails := len(h.mailbox.To(asha)) - before; !b.Hold(h.now).After(h.now) || mails != 1 {
+		t.Errorf("payouts are on hold until %v and %d mails went out; want a hold and one mail", b.Hold(h.now), mails)
+	}
+}

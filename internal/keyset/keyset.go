@@ -59,8 +59,8 @@ type Set struct {
 
 	mu      sync.Mutex
 	readAt  time.Time
-	trouble func(error) // hears why the source can't be used, once until it can again
-	inVain  bool        // the last read was
+	trouble func(error)   // hears why the source can't be used, once until it can again
+	inVain  bool          // the last read was
 	unknown *rate.Limiter // of reads for keys that are not known
 }
 

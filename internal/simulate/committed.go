@@ -512,16 +512,27 @@ func (m *market) wasRegistered(on *instance, a bank.Account) {
 	if former != nil {
 		former.due = 0
 	}
-	if onHold || former != nil && former.status == bank.StatusVerified {
+	replaces := onHold || m.model.hasVerified(a.Seller)
+	if replaces {
 		h.holdUntil = max(h.holdUntil, at+coolDown.Microseconds())
 	}
 	h.former, h.current = h.current, a.ID
 	m.model.accounts[a.ID] = &account{seller: a.Seller, number: m.current.account, last4: a.Last4, status: a.Status, folded: bank.Account{ID: a.ID}}
 	h.registered = append(slices.DeleteFunc(slices.Clone(h.registered), func(at time.Duration) bool { return m.now-at > 24*time.Hour }), m.now)
-	m.checkReplacedMail(a.Seller, former, onHold, a.Last4)
+	m.checkReplacedMail(a.Seller, former, replaces, a.Last4)
 	m.assert(fewRegistrations, len(h.registered) <= 2*registrationsADay+1, a.Seller, "%s has registered %d accounts within a day", a.Seller, len(h.registered))
 	m.note(string(a.ID), a.Seller, "bank account registered:")
 	m.verificationDue(a.ID, m.model.accounts[a.ID], a.DueAt)
+}
+
+// hasVerified reports whether an account of a seller, the current one or a former one, is verified.
+func (m *model) hasVerified(seller string) bool {
+	for _, a := range m.accounts {
+		if a.seller == seller && a.status == bank.StatusVerified {
+			return true
+		}
+	}
+	return false
 }
 
 // registrationsADay is how many accounts a seller may register.

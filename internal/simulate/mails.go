@@ -34,11 +34,11 @@ func mailTo[D mail.Data](m *market, user string) (data D, found bool) {
 	return data, false
 }
 
-// checkReplacedMail wants a seller to be told that a bank account took another one's place, or is new while payouts are on hold. was is nil for the first
+// checkReplacedMail wants a seller to be told that a bank account took another one's place, or puts payouts on hold. was is nil for the first
 // account, and for the first one after the account changed hands.
-func (m *market) checkReplacedMail(seller string, was *account, onHold bool, last4 string) {
+func (m *market) checkReplacedMail(seller string, was *account, putsOnHold bool, last4 string) {
 	told, isTold := mailTo[mail.BankAccountReplaced](m, seller)
-	m.assert(sellersTold, isTold == (was != nil || onHold), seller, "%s registered a bank account, which replaced another one: %t, and was mailed about that: %t", seller, was != nil, isTold)
+	m.assert(sellersTold, isTold == (was != nil || putsOnHold), seller, "%s registered a bank account, which replaced another one: %t, and was mailed about that: %t", seller, was != nil, isTold)
 	m.assert(sellersTold, !isTold || (was == nil && told.Was == "" || was != nil && told.Was == was.last4) && told.Now == last4, seller, "%s was mailed %+v, and registered the account ending in %s", seller, told, last4)
 	until := m.model.sellers[seller].holdUntil
 	m.assert(sellersTold, !isTold || until <= told.At.UnixMicro() || microsOf(told.HoldUntil) == until, seller, "%s was mailed that payouts are on hold until %s, and they are until %d", seller, told.HoldUntil, until)

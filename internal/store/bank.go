@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -135,19 +136,35 @@ func (tx *Tx) RescheduleVerification(ctx context.Context, verificationID string,
 		WHERE due_at > 0 AND verification_id = $1 AND verification_id <> ''`, verificationID, micros(now))
 }
 
-// HasVerifiedAccount reports whether the newest entry that verified or rejected an account of the seller verified it. It fails with
-// [ledger.ErrTampered] if the transaction has read a newer one in the journal.
+// maxVerdicts bounds how many verdicts about a seller's accounts are read, the newest ones.
+const maxVerdicts = 1000
+
+// HasVerifiedAccount reports whether the journal says of an account of the seller, the current one or a former one, that it was verified and
+// not rejected since. It fails with [ledger.ErrTampered] if the transaction has read another verdict in the journal.
 func (tx *Tx) HasVerifiedAccount(ctx context.Context, seller string) (bool, error) {
-	var newest ledger.Type
-	var number int64
-	_, err := tx.one(ctx, `SELECT type, number FROM entries WHERE owner = $1 AND type IN ('bank_account.verified', 'bank_account.rejected')
-		ORDER BY number DESC LIMIT 1`, []any{seller}, &newest, &number)
+	isVerified := false
+	judged := map[string]bool{}
+	numbers := map[ledger.Type][]int64{}
+	rows := 0
+	err := tx.each(ctx, `SELECT v.subject, v.type, v.number FROM entries a JOIN entries v ON v.subject = a.subject AND v.owner = a.owner
+		WHERE a.owner = $1 AND a.type = 'bank_account.added' AND v.type IN ('bank_account.verified', 'bank_account.rejected')
+		ORDER BY v.number DESC LIMIT $2 + 0`, []any{seller, maxVerdicts}, func(r *row) {
+		var subject string
+		var verdict ledger.Type
+		var number int64
+		r.Scan(&subject, &verdict, &number)
+		isVerified = isVerified || !judged[subject] && verdict == ledger.BankAccountVerified
+		judged[subject] = true
+		numbers[verdict] = append(numbers[verdict], number)
+		rows++
+	})
 	for _, t := range []ledger.Type{ledger.BankAccountVerified, ledger.BankAccountRejected} {
-		if err == nil { // older ones do not matter
-			err = tx.reads.list(seller, journalListing{ledger.Listing{Type: t, Numbers: []int64{number}, Cut: true}, math.MaxInt64})
+		slices.Sort(numbers[t])
+		if err == nil {
+			err = tx.reads.list(seller, journalListing{ledger.Listing{Type: t, Numbers: numbers[t], Cut: rows >= maxVerdicts}, math.MaxInt64})
 		}
 	}
-	return newest == ledger.BankAccountVerified, err
+	return isVerified, err
 }
 
 // SetBeneficiary records what a gateway calls the account, if its name, gateway, verification and status are as they were seen.

@@ -192,7 +192,7 @@ func testVerificationProgress(_ *testing.T, b *bench) {
 	wantStored(verified)
 }
 
-// testHasVerifiedAccount takes accounts through decisions. Only the newest verification or rejection counts, and only the seller's own.
+// testHasVerifiedAccount takes accounts through decisions. Of each account the newest verification or rejection counts, and only the seller's own do.
 func testHasVerifiedAccount(_ *testing.T, b *bench) {
 	want := func(seller string, want bool) {
 		b.Helper()
@@ -225,6 +225,8 @@ func testHasVerifiedAccount(_ *testing.T, b *bench) {
 	want(seller, false)
 	decide(b.register("bka_a2", seller), bank.StatusVerified)
 	want(seller, true)
+	decide(b.register("bka_a3", seller), bank.StatusRejected) // as an undone change of the address does
+	want(seller, true)
 
 	added := func(of string, entries []ledger.Entry, err error, want ...string) {
 		b.Helper()
@@ -238,7 +240,7 @@ func testHasVerifiedAccount(_ *testing.T, b *bench) {
 	}
 	b.update(func(tx *store.Tx) error {
 		entries, err := tx.AccountsAdded(b.ctx(), seller, 2)
-		added(seller, entries, err, "bka_a2", "bka_a")
+		added(seller, entries, err, "bka_a3", "bka_a2")
 		return nil
 	})
 	entries, err := b.db.AccountsAdded(b.ctx(), other, math.MaxInt64, 10)
