@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -12,8 +13,8 @@ import (
 	"bursar/internal/payout"
 )
 
-// checkEmailChange has a thief move a seller's account to another address and set a password by a link that is mailed there, and its owner undo the move by
-// the mail to the former address. Payouts are on hold from each of them on. Each transaction is undone once, and run again.
+// checkEmailChange has a thief move a seller's account to another address, set a password by a link that is mailed there and register a bank account, and
+// its owner undo the move by the mail to the former address and register one. Payouts are on hold from each of them on. Each transaction is undone once, and run again.
 func (m *market) checkEmailChange() {
 	on := m.anyInstance()
 	at := slices.IndexFunc(m.sellers, func(s *seller) bool { return s.password != "" })
@@ -49,6 +50,7 @@ func (m *market) checkEmailChange() {
 	_, err = on.users.Register(m.ctx, auth.Registration{Name: "Mallory", Email: emailOf(s.id), Password: newPassword})
 	m.assert(takeoversEndAccess, errors.Is(err, auth.ErrEmailReserved), s.id,
 		"%s can undo the change of the address, and an attacker who registers with the former one is answered with %v", s.id, err)
+	m.spawn(0, "thief", func() { m.registerNumber(s, fmt.Sprintf("59%08d2001", at)) })
 	m.pass(m.now + mail.UndoLife - time.Hour)
 	if m.violation != nil {
 		return
@@ -75,8 +77,10 @@ func (m *market) checkEmailChange() {
 	m.wasPutOnHold(on, s, "a password was set again")
 	_, err2 = m.login(on, s, s.password)
 	m.assert(takeoversEndAccess, err == nil && err2 == nil, s.id, "%s has the former address again, and can't set a password and sign in: %v, %v", s.id, err, err2)
-	m.follow(on, s.id)
 	m.undoing = false
+	m.spawn(0, "seller "+s.name, func() { m.registerNumber(s, fmt.Sprintf("59%08d2002", at)) }) // which waits if the account before the thief's is verified
+	m.pass(m.now + time.Hour)
+	m.follow(on, s.id)
 	m.checkLiftedWhileFrozen(s)
 }
 

@@ -47,7 +47,7 @@ type gateway struct {
 	holdsNext    bool
 	// madeAt is when it made its transfers, by its own ids.
 	madeAt map[string]time.Duration
-	// hook is the last webhook that it sent, and fundAccount the last one that it told of.
+	// hook is the last webhook about a payout that it sent, and fundAccount the last one that it told of.
 	hookHeader        http.Header
 	hook, fundAccount []byte
 }

@@ -231,6 +231,9 @@ var apiBugs = []planted{
 	{"a statement ends with the last entry of its time, after one of a later time", []edit{
 		{inStore, "COALESCE(MIN(CASE WHEN at >= $4 THEN number END), MAX(number) + 1, 1)", "COALESCE(MAX(CASE WHEN at < $4 THEN number END) + 1, 1)"},
 	}},
+	{"an account that follows a rejected one does not wait, though an earlier one is verified", []edit{
+		{inStore, "isVerified = isVerified || !judged[subject] && verdict == ledger.BankAccountVerified", "isVerified = isVerified || len(judged) == 0 && verdict == ledger.BankAccountVerified"},
+	}},
 	{"a proof by password is good beside a second factor", []edit{
 		{inAuth, "hasFactor(all) && !given.ByCode || given.User", "given.User"},
 	}},

@@ -23,7 +23,9 @@ func (p postman) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	_ = req.Body.Close()
 	m.tally.webhooks++
-	g.hookHeader, g.hook = req.Header, body
+	if notification, err := g.webhooks.Read(req.Header, body); err == nil && notification.Reference != "" {
+		g.hookHeader, g.hook = req.Header, body
+	}
 	on := m.anyInstance()
 	switch {
 	case on != nil && !on.knows(g.name):
