@@ -250,7 +250,7 @@ func (c userChange) run(ctx context.Context, e *env, change func(*auth.Service, 
 type userSetPasswordCmd struct {
 	userChange
 	passwordFlag
-	RemoveFactors bool `help:"Remove the user's second factors too: all were lost, or another person added one."`
+	RemoveFactors bool `help:"Remove the user's second factors and unlink the providers too: all were lost, or another person added or controls one."`
 }
 
 func (userSetPasswordCmd) Help() string {

@@ -36,10 +36,15 @@ type deleteMeRequest struct {
 }
 
 func (req *deleteMeRequest) read(in *input) {
-	if in.r.ContentLength != 0 { // a proof needs no body
-		req.password = in.optionalText("password", anything)
+	req.password, req.device = in.passwordOrProof(), in.device()
+}
+
+// passwordOrProof takes the password of a user who sends no proof. A proof needs no body.
+func (in *input) passwordOrProof() string {
+	if in.r.ContentLength == 0 {
+		return ""
 	}
-	req.device = in.device()
+	return in.optionalText("password", anything)
 }
 
 func (a *api) deleteMe(ctx context.Context, who caller, req deleteMeRequest) (reply[none], error) {
@@ -122,4 +127,30 @@ func (a *api) changePassword(ctx context.Context, who caller, req changePassword
 		message: "Your password is changed. All your other sessions have ended.",
 		device:  deviceCookie{who.UserID, token},
 	}, nil
+}
+
+type identitiesJSON struct {
+	Identities []signInJSON `json:"identities"`
+}
+
+func (a *api) identities(ctx context.Context, who caller, _ none) (reply[identitiesJSON], error) {
+	all, err := a.signInsOf(ctx, who)
+	return reply[identitiesJSON]{data: identitiesJSON{all}}, err
+}
+
+type unlinkIdentityRequest struct {
+	provider auth.ProviderID
+	password string
+	device   auth.Device
+}
+
+func (req *unlinkIdentityRequest) read(in *input) {
+	req.provider, req.password, req.device = auth.ProviderID(in.r.PathValue("provider")), in.passwordOrProof(), in.device()
+}
+
+func (a *api) unlinkIdentity(ctx context.Context, who caller, req unlinkIdentityRequest) (reply[none], error) {
+	if err := a.o.Auth.UnlinkIdentity(ctx, who.Principal, req.provider, req.password, req.device); err != nil {
+		return reply[none]{}, err
+	}
+	return reply[none]{message: "The provider is unlinked. All your other sessions have ended."}, nil
 }

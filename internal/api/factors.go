@@ -223,10 +223,10 @@ func (req *stepUpRequest) read(in *input) {
 			return ""
 		}
 		switch auth.Action(s) {
-		case auth.ActionReplaceAccount, auth.ActionChangePassword, auth.ActionAddFactor, auth.ActionRemoveFactor, auth.ActionDeleteAccount, auth.ActionChangeEmail, auth.ActionRequestPayout:
+		case auth.ActionReplaceAccount, auth.ActionChangePassword, auth.ActionAddFactor, auth.ActionRemoveFactor, auth.ActionUnlinkIdentity, auth.ActionDeleteAccount, auth.ActionChangeEmail, auth.ActionRequestPayout:
 			return ""
 		default:
-			return "must be bank_account.replace, payout.request, password.change, email.change, factor.add, factor.remove, account.delete or an admin's decision"
+			return "must be bank_account.replace, payout.request, password.change, email.change, factor.add, factor.remove, identity.unlink, account.delete or an admin's decision"
 		}
 	}))
 	switch req.Action {
@@ -240,6 +240,8 @@ func (req *stepUpRequest) read(in *input) {
 		req.amount = in.amount("amount")
 	case auth.ActionRemoveFactor:
 		req.Bound = []string{in.text("factorId", anything)}
+	case auth.ActionUnlinkIdentity:
+		req.Bound = []string{in.text("provider", anything)}
 	case auth.ActionChangeEmail:
 		req.Bound = []string{auth.EmailKey(in.text("email", auth.CheckEmail))}
 	case auth.ActionChangePassword, auth.ActionAddFactor, auth.ActionDeleteAccount:

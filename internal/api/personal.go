@@ -27,10 +27,21 @@ type personalJSON struct {
 
 // signInJSON is a way to sign in through a provider.
 type signInJSON struct {
+	Provider orNull `json:"provider"`
 	Issuer   string `json:"issuer"`
 	Subject  string `json:"subject"`
 	Email    string `json:"email"`
 	LinkedAt string `json:"linkedAt"`
+}
+
+// signInsOf lists the caller's ways to sign in through a provider.
+func (a *api) signInsOf(ctx context.Context, who caller) ([]signInJSON, error) {
+	identities, err := a.o.Auth.Identities(ctx, who.UserID)
+	shown := make([]signInJSON, len(identities))
+	for n, i := range identities {
+		shown[n] = signInJSON{orNull(i.Provider), i.Issuer, i.Subject, i.Email, stamp(i.Since)}
+	}
+	return shown, err
 }
 
 // personal reads all about the caller but their payouts and sales.
@@ -47,13 +58,9 @@ func (a *api) personal(ctx context.Context, who caller) (personalJSON, error) {
 	if err != nil {
 		return personalJSON{}, err
 	}
-	all := personalJSON{User: me.data.User, SignIns: []signInJSON{}, Factors: factors.data.Factors, Sessions: sessions.data.Sessions}
-	identities, err := a.o.Auth.Identities(ctx, who.UserID)
-	if err != nil {
+	all := personalJSON{User: me.data.User, Factors: factors.data.Factors, Sessions: sessions.data.Sessions}
+	if all.SignIns, err = a.signInsOf(ctx, who); err != nil {
 		return personalJSON{}, err
-	}
-	for _, i := range identities {
-		all.SignIns = append(all.SignIns, signInJSON{i.Issuer, i.Subject, i.Email, stamp(i.Since)})
 	}
 	account, err := a.o.Bank.Account(ctx, who.UserID)
 	switch {

@@ -82,8 +82,9 @@ type Auth interface {
 	ChangePassword(ctx context.Context, p auth.Principal, current, next string, from auth.Device) (deviceToken string, err error)
 	// DeleteAccount removes who the user is; the journal stays.
 	DeleteAccount(ctx context.Context, p auth.Principal, password string, from auth.Device) error
-	// Identities lists a user's ways to sign in through a provider.
+	// Identities lists a user's ways to sign in through a provider, and UnlinkIdentity ends those through one.
 	Identities(ctx context.Context, userID string) ([]auth.LinkedIdentity, error)
+	UnlinkIdentity(ctx context.Context, p auth.Principal, provider auth.ProviderID, password string, from auth.Device) error
 	// ChangeEmail mails a link to a new address; [auth.Service.ConfirmEmailChange] makes it the account's.
 	ChangeEmail(ctx context.Context, p auth.Principal, email string, from auth.Device) error
 	ConfirmEmailChange(ctx context.Context, token string, from auth.Device) error

@@ -29,6 +29,8 @@ type scripted struct {
 
 func (s *scripted) Label() string { return "Scripted" }
 
+func (s *scripted) Issuer() string { return "https://a.example" }
+
 func (s *scripted) Begin(_ context.Context, r auth.ProviderRequest) (string, error) {
 	s.begun.Add(1)
 	return "https://a.example/authorize?state=" + r.State, s.fails

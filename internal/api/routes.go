@@ -39,6 +39,8 @@ func (a *api) routes() []route {
 		{"POST", "/api/auth/step-up", handle(a, a.signedIn, a.stepUp)},
 		{"POST", "/api/auth/logout", handle(a, a.signedIn, a.logout)},
 		{"GET", "/api/auth/export", a.export},
+		{"GET", "/api/auth/identities", handle(a, a.signedIn, a.identities)},
+		{"DELETE", "/api/auth/identities/{provider}", handle(a, a.signedIn, a.unlinkIdentity)},
 		{"GET", "/api/auth/sessions", handle(a, a.signedIn, a.sessions)},
 		{"DELETE", "/api/auth/sessions", handle(a, a.signedIn, a.endOtherSessions)},
 		{"DELETE", "/api/auth/sessions/{sessionId}", handle(a, a.signedIn, a.endSession)},

@@ -252,7 +252,7 @@ func (s *Service) linkAnswered(ctx context.Context, tx Tx, userID string, c chal
 	if err != nil || !added {
 		return orElse(err, ErrChallenge)
 	}
-	return s.record(ctx, tx, userID, ledger.AccountIdentityLinked, from, "provider", c.Link.Issuer)
+	return s.notifyIdentity(ctx, tx, userID, ledger.AccountIdentityLinked, c.Link.Issuer, from)
 }
 
 // orElse is err, or what a condition that does not hold fails with.

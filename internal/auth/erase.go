@@ -1,9 +1,7 @@
 package auth
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"log/slog"
 	"slices"
 	"time"
@@ -58,69 +56,11 @@ func (u User) Deleted() bool { return u.Email == deletedEmail(u.ID) }
 // session ended meanwhile. A user without a password has to have signed in a short time ago, or it fails with
 // [ErrStaleSignIn]. A proof for account.delete takes the place of the password, or it fails with [ErrStepUp].
 func (s *Service) DeleteAccount(ctx context.Context, p Principal, password string, from Device) error {
-	if password == "" && p.Proof != "" {
-		return s.erased(ctx, p, s.o.Store.InTx(ctx, func(tx Tx) error {
-			if err := s.UseProof(ctx, tx, p, ActionDeleteAccount); err != nil {
-				return err
-			}
-			return s.erase(ctx, tx, p, from)
-		}))
-	}
-	user, _, err := s.Me(ctx, p)
-	if err != nil {
-		return err
-	}
-	if user.PasswordHash != "" && password == "" {
-		return fault.Fields(fault.Malformed, map[string]string{fieldPassword: "is required"})
-	}
-	t := try{
-		action: guessPassword, account: user.ID,
-		device: cmp.Or(s.recognize(user, from, s.o.Now()), p.Session), address: from.site(),
-	}
-	a, leave, err := s.begin(ctx, t)
-	if err != nil {
-		return err
-	}
-	defer leave()
-	for range maxChecks {
-		if err := s.checkCurrent(ctx, user, password, t, fieldPassword); err != nil {
-			return err
-		}
-		err = s.o.Store.InTx(ctx, func(tx Tx) error { return s.eraseByPassword(ctx, tx, p, user.PasswordHash, a, from) })
-		if !errors.Is(err, errUserChanged) {
-			break
-		}
-		if user, _, err = s.Me(ctx, p); err != nil {
-			return err
-		}
-		err = ErrBusy.After(busyRetry).Because(errUserChanged)
-	}
-	if err == nil {
-		s.o.Tried(string(t.action), outcomeRight)
-	}
-	return s.erased(ctx, p, err)
-}
-
-// erased logs a deletion that succeeded.
-func (s *Service) erased(ctx context.Context, p Principal, err error) error {
+	err := s.changeProven(ctx, p, password, from, ActionDeleteAccount, nil, func(tx Tx) error { return s.erase(ctx, tx, p, from) })
 	if err == nil {
 		s.o.Logger.InfoContext(ctx, "account deleted", slog.String("user_id", p.UserID))
 	}
 	return err
-}
-
-// eraseByPassword deletes the account if its password is still that of the hash and the session that asks is alive.
-func (s *Service) eraseByPassword(ctx context.Context, tx Tx, p Principal, hash string, a attempt, from Device) error {
-	if err := s.mayChange(ctx, tx, p, hash, s.o.Now()); err != nil {
-		return err
-	}
-	if err := s.RequireProof(ctx, tx, p, ActionDeleteAccount); err != nil {
-		return err
-	}
-	if err := a.forgive(ctx, tx); err != nil {
-		return err
-	}
-	return s.erase(ctx, tx, p, from)
 }
 
 // erase deletes the account of a user who has proven who they are.

@@ -23,7 +23,7 @@ type SecurityEvent struct {
 	By string
 	// Address and Agent are where the change came from; either may be empty.
 	Address, Agent string
-	// Provider is where the identity is that was linked; empty for other events.
+	// Provider is where the identity is that was linked or unlinked; empty for other events.
 	Provider string
 }
 

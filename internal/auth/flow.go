@@ -125,7 +125,7 @@ type ProviderReturn struct {
 // FinishSignIn signs in the user whom the provider names. It also returns the path that was asked for
 // at the start, as far as that is known, even when it fails: with [ErrProviderNotConfigured],
 // [ErrSignInExpired], [ErrBusy], what [Provider] fails with, or what stands in the way of the account:
-// [ErrEmailMissing], [ErrEmailUnverified], [ErrAdminByPassword], [ErrEmailReserved], [ErrSuspended], [ErrThrottled].
+// [ErrEmailMissing], [ErrEmailUnverified], [ErrAdminByPassword], [ErrEmailReserved], [ErrIdentityUnlinked], [ErrSuspended], [ErrThrottled].
 func (s *Service) FinishSignIn(ctx context.Context, r ProviderReturn) (SignIn, string, error) {
 	provider, ok := s.o.Providers[r.Provider]
 	if !ok {
@@ -223,7 +223,7 @@ func asUnavailable(ctx context.Context, err error) error {
 // signInProblems are the messages about a failed sign-in.
 var signInProblems = []*fault.Error{
 	ErrProviderDenied, ErrProviderUnavailable, ErrProviderAnswer, ErrSignInExpired, ErrEmailMissing, ErrEmailUnverified,
-	ErrAdminByPassword, ErrEmailReserved, ErrSuspended, ErrThrottled, ErrBusy, ErrSignInFailed,
+	ErrAdminByPassword, ErrEmailReserved, ErrIdentityUnlinked, ErrSuspended, ErrThrottled, ErrBusy, ErrSignInFailed,
 }
 
 // SignInProblem is the message about why a sign-in through a provider failed: one of a few

@@ -101,7 +101,7 @@ func (s *Service) mailReset(ctx context.Context, tx Tx, u User, r MailRequest, n
 	return s.queueToken(ctx, tx, t, mail.Mail{User: u.ID, To: u.Email, Data: mail.ResetPassword{Request: request, Token: text}})
 }
 
-// fieldPassword is the field that a fault of [Service.SetForgottenPassword] or [Service.DeleteAccount] names.
+// fieldPassword is the field that a fault of [Service.SetForgottenPassword], [Service.DeleteAccount] or [Service.UnlinkIdentity] names.
 const fieldPassword = "password"
 
 // CheckResetToken fails with [ErrMailToken] unless a mailed token permits to set a password. It uses nothing up.

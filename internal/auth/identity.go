@@ -54,7 +54,7 @@ func (s *Service) admitIdentity(ctx context.Context, who Identity, f flow, r Pro
 	err = errMeanwhile
 	for look := 0; look < maxLooks && errors.Is(err, errMeanwhile); look++ {
 		err = s.o.Store.InTx(ctx, func(tx Tx) (err error) {
-			user, did, err = s.findOrCreate(ctx, tx, who, fresh, r.Device)
+			user, did, err = s.findOrCreate(ctx, tx, who, fresh, presented, r.Device)
 			if err != nil {
 				return err
 			}
@@ -96,8 +96,8 @@ func (s *Service) admitIdentity(ctx context.Context, who Identity, f flow, r Pro
 }
 
 // findOrCreate finds the user of an identity, or else gives the identity to the user of its e-mail
-// address, or to a new one. Only an address that the provider verified counts for more than a name.
-func (s *Service) findOrCreate(ctx context.Context, tx Tx, who Identity, fresh User, from Device) (User, deed, error) {
+// address, or to a new one. Only an address that the provider verified counts for more than a name. The browser is signed in as presented.
+func (s *Service) findOrCreate(ctx context.Context, tx Tx, who Identity, fresh User, presented Principal, from Device) (User, deed, error) {
 	user, ok, err := tx.UserByIdentity(ctx, who.Issuer, who.Subject)
 	if err != nil {
 		return user, "", err
@@ -129,10 +129,13 @@ func (s *Service) findOrCreate(ctx context.Context, tx Tx, who Identity, fresh U
 		if err != nil || hasFactor(factors) {
 			return user, accountToLink, err
 		}
+		if err := s.mayLink(ctx, tx, user, presented, fresh.CreatedAt); err != nil {
+			return user, "", err
+		}
 		if err := link(ctx, tx, user, who, fresh.CreatedAt); err != nil {
 			return user, "", err
 		}
-		return user, accountLinked, s.record(ctx, tx, user.ID, ledger.AccountIdentityLinked, from, "provider", who.Issuer)
+		return user, accountLinked, s.notifyIdentity(ctx, tx, user.ID, ledger.AccountIdentityLinked, who.Issuer, from)
 	default:
 		if user, err = s.takeOver(ctx, tx, user, who, from, fresh.CreatedAt); err != nil {
 			return user, "", err

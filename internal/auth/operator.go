@@ -125,7 +125,7 @@ func (s *Service) SetSuspended(ctx context.Context, by decision.By, userID strin
 
 // ResetPassword gives a user another password, as an operator decided, and tells them by mail. It ends all their
 // sessions; no device is known to the account then, and payouts are on hold. With removeFactors it removes all second factors
-// too, for a user who lost them or whom a thief gave one. It fails with a fault that names the field at fault, with
+// and unlinks all providers too, for a user who lost them or whom a thief gave one. It fails with a fault that names the field at fault, with
 // [ErrUserNotFound], or with [ErrTampered].
 func (s *Service) ResetPassword(ctx context.Context, by decision.By, userID, password string, removeFactors bool) (User, error) {
 	if err := by.CheckNote(); err != nil {
@@ -156,12 +156,16 @@ func (s *Service) ResetPassword(ctx context.Context, by decision.By, userID, pas
 		if err := s.endSessions(ctx, tx, userID, "", endedByPassword); err != nil {
 			return err
 		}
+		linked, err := tx.Identities(ctx, userID)
+		if err != nil {
+			return err
+		}
 		if removeFactors {
-			if err := s.clearFactors(ctx, tx, userID, Device{}); err != nil {
+			if err := s.clearWaysIn(ctx, tx, userID, linked); err != nil {
 				return err
 			}
 		}
-		until, err := s.holdAfterReset(ctx, tx, by, user)
+		until, err := s.holdAfterReset(ctx, tx, by, user, len(linked) > 0)
 		if err != nil {
 			return err
 		}
@@ -179,12 +183,10 @@ func (s *Service) ResetPassword(ctx context.Context, by decision.By, userID, pas
 }
 
 // holdAfterReset puts payouts on hold, because the operator may have been talked into it. The first way to sign in takes nobody's
-// account.
-func (s *Service) holdAfterReset(ctx context.Context, tx Tx, by decision.By, user User) (time.Time, error) {
-	if user.PasswordHash == "" {
-		if linked, err := tx.HasIdentity(ctx, user.ID); err != nil || !linked {
-			return time.Time{}, err
-		}
+// account. isLinked says whether a provider was another.
+func (s *Service) holdAfterReset(ctx context.Context, tx Tx, by decision.By, user User, isLinked bool) (time.Time, error) {
+	if user.PasswordHash == "" && !isLinked {
+		return time.Time{}, nil
 	}
 	return s.holdPayoutsBy(ctx, tx, ledger.ActorOperator+by.Operator, user, ledger.HoldPasswordReset)
 }

@@ -114,6 +114,8 @@ type Tx interface {
 	VerifyUser(ctx context.Context, userID string) error
 	// SetEmail replaces a user's address by one that is known to be theirs, or fails with [ErrEmailTaken] or [ErrEmailReserved].
 	SetEmail(ctx context.Context, userID, email string) error
+	// Identities is [Store.Identities] of a user who was locked before.
+	Identities(ctx context.Context, userID string) ([]LinkedIdentity, error)
 	// HasIdentity reports whether a user can sign in through a provider.
 	HasIdentity(ctx context.Context, userID string) (bool, error)
 
@@ -150,6 +152,8 @@ type Tx interface {
 	AddIdentity(ctx context.Context, userID string, i Identity, now time.Time) (bool, error)
 	// RemoveIdentities unlinks all identities of a user, who was locked before.
 	RemoveIdentities(ctx context.Context, userID string) error
+	// RemoveIdentitiesOf unlinks the identities at one issuer of a user, who was locked before.
+	RemoveIdentitiesOf(ctx context.Context, userID, issuer string) error
 	// TakeUserOver makes a user verified, with another role and password hash; "" for no password.
 	TakeUserOver(ctx context.Context, userID string, role Role, passwordHash string) error
 	// RejectBankAccounts makes all bank accounts of a user, former ones too, unfit to be paid to; a

@@ -176,10 +176,5 @@ func (s *Service) EndOtherSessions(ctx context.Context, p Principal, from Device
 	})
 }
 
-// Identities lists a user's ways to sign in through a provider, the oldest first.
-func (s *Service) Identities(ctx context.Context, userID string) ([]LinkedIdentity, error) {
-	return s.o.Store.Identities(ctx, userID)
-}
-
 // Renew makes a new access token for a session that is alive. The session ends when it would have.
 func (s *Service) Renew(p Principal) (string, error) { return s.tokens.sign(p, s.o.Now()) }

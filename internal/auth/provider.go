@@ -20,6 +20,8 @@ const (
 type Provider interface {
 	// Label is what people call it, for a button.
 	Label() string
+	// Issuer is the issuer of its identities.
+	Issuer() string
 	// Begin is the address to send the browser to. It fails with [ErrProviderUnavailable] when the
 	// provider can't be reached.
 	Begin(ctx context.Context, r ProviderRequest) (string, error)
@@ -73,6 +75,8 @@ var (
 		"There is an account with your e-mail address, and the provider has not verified that the address is yours. Verify it there and start again, or sign in with the account's password.")
 	ErrAdminByPassword = fault.New(fault.Refused, "admin_by_password",
 		"The account with your e-mail address is an administrator's, which a provider can't be linked to. Sign in with its password.")
+	ErrIdentityUnlinked = fault.New(fault.Refused, "identity_unlinked",
+		"A provider was unlinked from the account with your e-mail address, so none is linked by the address alone any more. Sign in another way, and start again here within 15 minutes.")
 	ErrSuspended = fault.New(fault.Forbidden, "suspended",
 		"Your account is suspended. Ask the marketplace's support why.")
 	ErrSignInFailed = fault.New(fault.Unavailable, "sign_in_failed",

@@ -19,6 +19,8 @@ import (
 
 // scripted is a provider that says what a test has it say: much of it, no real one can be made to.
 type scripted struct {
+	issuer string
+
 	mu    sync.Mutex
 	says  auth.Identity
 	fails error
@@ -30,6 +32,8 @@ type scripted struct {
 }
 
 func (s *scripted) Label() string { return "Scripted" }
+
+func (s *scripted) Issuer() string { return s.issuer }
 
 func (s *scripted) Begin(_ context.Context, r auth.ProviderRequest) (string, error) {
 	s.mu.Lock()
@@ -75,7 +79,7 @@ type street struct {
 
 func newStreet(t testing.TB, change ...func(*auth.Options)) *street {
 	t.Helper()
-	s := &street{a: &scripted{}, b: &scripted{}}
+	s := &street{a: &scripted{issuer: "https://a.example"}, b: &scripted{issuer: "https://b.example"}}
 	providers := func(o *auth.Options) {
 		o.Providers = map[auth.ProviderID]auth.Provider{auth.ProviderA: s.a, auth.ProviderB: s.b}
 	}

@@ -24,6 +24,7 @@ const (
 	endedByPassword   = "password_changed"
 	endedByForgotten  = "password_reset" // by a mailed link
 	endedByTakeOver   = "taken_over"
+	endedByUnlink     = "identity_unlinked"
 	endedByReset      = "account_reset"
 	endedByNewSignIn  = "signed_in_anew" // in the same browser
 	endedByKey        = "key_revoked"    // the service key whose link opened it

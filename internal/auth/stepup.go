@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -26,6 +27,7 @@ const (
 	ActionRemoveFactor   Action = "factor.remove" // bound to the factor's id
 	ActionChangeEmail    Action = "email.change"  // bound to the new address, by [EmailKey]
 	ActionDeleteAccount  Action = "account.delete"
+	ActionUnlinkIdentity Action = "identity.unlink" // bound to the provider
 )
 
 // ActionRequestPayout needs a proof of every user. It is bound to the amount and the bank account, as package payout says.
@@ -189,6 +191,68 @@ func (s *Service) proveBySignIn(ctx context.Context, p Principal) error {
 	err := s.o.Store.InTx(ctx, func(tx Tx) error { return s.mayChange(ctx, tx, p, "", s.o.Now()) })
 	if errors.Is(err, errUserChanged) { // has a password by now
 		err = ErrBusy.After(busyRetry).Because(err)
+	}
+	return err
+}
+
+// changeProven carries out a change of the account in one transaction once the user has proven who they are: by the password, to which a
+// user with a second factor adds a proof for the action, or by the proof alone. A user without a password has to have signed in a short
+// time ago. It fails with [ErrStepUp], [ErrWrongPassword], [ErrStaleSignIn], [ErrThrottled], [ErrBusy], with a fault that names the
+// password, with [ErrToken] if the session ended meanwhile, or as the change does.
+func (s *Service) changeProven(
+	ctx context.Context, p Principal, password string, from Device, a Action, to []string, change func(tx Tx) error,
+) error {
+	if password == "" && p.Proof != "" {
+		return s.o.Store.InTx(ctx, func(tx Tx) error {
+			if err := s.UseProof(ctx, tx, p, a, to...); err != nil {
+				return err
+			}
+			return change(tx)
+		})
+	}
+	user, _, err := s.Me(ctx, p)
+	if err != nil {
+		return err
+	}
+	if user.PasswordHash != "" && password == "" {
+		return fault.Fields(fault.Malformed, map[string]string{fieldPassword: "is required"})
+	}
+	t := try{
+		action: guessPassword, account: user.ID,
+		device: cmp.Or(s.recognize(user, from, s.o.Now()), p.Session), address: from.site(),
+	}
+	counted, leave, err := s.begin(ctx, t)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	for range maxChecks {
+		if err := s.checkCurrent(ctx, user, password, t, fieldPassword); err != nil {
+			return err
+		}
+		err = s.o.Store.InTx(ctx, func(tx Tx) error {
+			if err := s.mayChange(ctx, tx, p, user.PasswordHash, s.o.Now()); err != nil {
+				return err
+			}
+			if err := s.RequireProof(ctx, tx, p, a, to...); err != nil {
+				return err
+			}
+			if err := counted.forgive(ctx, tx); err != nil {
+				return err
+			}
+			return change(tx)
+		})
+		if !errors.Is(err, errUserChanged) {
+			break
+		}
+		// A sign-in may have replaced the hash with one of today's cost; else the password is another now.
+		if user, _, err = s.Me(ctx, p); err != nil {
+			return err
+		}
+		err = ErrBusy.After(busyRetry).Because(errUserChanged)
+	}
+	if err == nil {
+		s.o.Tried(string(t.action), outcomeRight)
 	}
 	return err
 }

@@ -17,10 +17,12 @@ type SessionInfo struct {
 
 // LinkedIdentity is a way to sign in to a user's account through a provider.
 type LinkedIdentity struct {
-	Issuer  string
-	Subject string
-	Email   string
-	Since   time.Time
+	// Provider is the one at which it is; "" if that is not set up any more. Only [Service.Identities] says so.
+	Provider ProviderID
+	Issuer   string
+	Subject  string
+	Email    string
+	Since    time.Time
 }
 
 // SignInButton is a provider that is set up.

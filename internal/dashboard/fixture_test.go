@@ -157,6 +157,8 @@ type nobodyAsked struct{ auth.Provider }
 
 func (nobodyAsked) Label() string { return "Example <ID>" }
 
+func (nobodyAsked) Issuer() string { return "https://id.example" }
+
 // proveAbove is more than most tests withdraw.
 const proveAbove = 500_000_00
 

@@ -35,6 +35,7 @@ var notices = map[notice]string{
 	"email-undone":      "The change is undone, and all sessions ended. Set a new password now: another person may know the old one.",
 	"factors-undone":    "Your account has no second factor now, and all sessions ended. Set a new password: another person may know the old one.",
 	"admin-factor":      "Admins need a second factor here. Add an app or a passkey, then the pages for admins open.",
+	"provider-unlinked": "The provider is unlinked. All other sessions are signed out.",
 	"account-deleted":   "Your account is deleted.",
 	"factor-removed":    "The second factor is removed. Payouts are on hold for a while, so that you would notice if it was not you.",
 	"sign-in-again":     "That took too long, or was done already. Sign in again.",

@@ -61,7 +61,10 @@ type Auth interface {
 	EndSession(ctx context.Context, p auth.Principal, session string, from auth.Device) error
 	// EndOtherSessions ends all of the user's sessions but the one that asks.
 	EndOtherSessions(ctx context.Context, p auth.Principal, from auth.Device) error
+	// Identities lists a user's ways to sign in through a provider, and UnlinkIdentity ends those through one; the proof for it is the
+	// principal's.
 	Identities(ctx context.Context, userID string) ([]auth.LinkedIdentity, error)
+	UnlinkIdentity(ctx context.Context, p auth.Principal, provider auth.ProviderID, password string, from auth.Device) error
 	// AddNote adds an admin's note about a user, and Notes lists them, newest first.
 	AddNote(ctx context.Context, by decision.By, userID string) (auth.Note, bool, error)
 	Notes(ctx context.Context, userID string) ([]auth.Note, error)

@@ -21,7 +21,7 @@ type profileView struct {
 	Sessions   []sessionRow
 	Identities []identityRow
 	Passkeys   []auth.Factor
-	Buttons    []providerButton
+	Buttons    []providerButton // of the providers that are not linked
 	Events     []securityRow
 	Email      *form
 }
@@ -124,6 +124,7 @@ func (d *dashboard) profilePage(ctx context.Context, v *pageRequest) (page, *pro
 	for _, i := range identities {
 		shown.Identities = append(shown.Identities, identityRow{i})
 	}
+	shown.Buttons = d.linkButtons(user, identities)
 	return show("profile", "Profile", shown), shown, nil
 }
 

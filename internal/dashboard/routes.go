@@ -54,6 +54,8 @@ func (d *dashboard) routes() []route {
 		{"GET", "/dashboard/profile", signedIn, d.profile},
 		{"POST", "/dashboard/profile", signedIn, d.saveProfile},
 		{"POST", "/dashboard/profile/password", signedIn, d.changePassword},
+		{"GET", unlinkPath, signedIn, d.unlinkPage},
+		{"POST", unlinkPath, signedIn, d.unlink},
 		{"GET", deletePath, signedIn, d.deletePage},
 		{"POST", deletePath, signedIn, d.deleteAccount},
 		{"POST", "/dashboard/profile/verify-email", signedIn, d.enterCode},

@@ -22,6 +22,7 @@ type securityRow struct {
 var securityWords = map[ledger.Type]string{
 	ledger.AccountPasswordChanged:   "Password changed",
 	ledger.AccountIdentityLinked:    "Sign-in through a provider added",
+	ledger.AccountIdentityUnlinked:  "Sign-in through a provider removed",
 	ledger.AccountEmailVerified:     "E-mail address confirmed",
 	ledger.AccountPasswordReset:     "Password set by a mailed link",
 	ledger.AccountEmailChanged:      "E-mail address changed",

@@ -32,6 +32,7 @@ type signInView struct {
 // providerButton is a link that begins a sign-in through a provider. Role is what a new user becomes, where
 // the page asks for it.
 type providerButton struct {
+	ID          auth.ProviderID
 	Label, Path string
 	Role        auth.Role
 }
@@ -50,7 +51,7 @@ func (d *dashboard) providerButtons(back string, role auth.Role) []providerButto
 		if len(query) > 0 {
 			path += "?" + query.Encode()
 		}
-		buttons = append(buttons, providerButton{b.Label, path, role})
+		buttons = append(buttons, providerButton{b.ID, b.Label, path, role})
 	}
 	return buttons
 }

@@ -12,6 +12,7 @@ import (
 	"bursar/internal/auth"
 	"bursar/internal/dashboard"
 	"bursar/internal/search"
+	"bursar/internal/store"
 	"bursar/internal/telemetry"
 	"bursar/internal/web"
 )
@@ -257,4 +258,40 @@ func TestLogin_SecondStep_TakesItsCookieAway(t *testing.T) {
 		}
 	}
 	b.get("/dashboard").want(t, 200)
+}
+
+// TestUnlinkPage_RequiresProof unlinks a provider with the password, or with a code where there is a second factor.
+func TestUnlinkPage_RequiresProof(t *testing.T) {
+	h := openFixture(t)
+	seller := h.signUp("Asha Rao", auth.Seller)
+	link := func() {
+		must(t, h.db.Update(t.Context(), func(tx *store.Tx) error {
+			_, err := tx.AddIdentity(t.Context(), seller.id, auth.Identity{Issuer: "https://id.example", Subject: "7", Email: seller.email}, h.clock.Now())
+			return err
+		}))
+	}
+	const page = "/dashboard/profile/providers/provider-a/unlink"
+	seller.get("/dashboard/profile").want(t, 200).says(t, `href="/api/auth/provider-a?redirect=%2Fdashboard%2Fprofile"`, "Link Example &lt;ID&gt;")
+	seller.get(page).want(t, 404)
+	seller.post(page, "password", password).want(t, 404)
+	link()
+	profile := seller.get("/dashboard/profile").want(t, 200).says(t, "id.example", `href="`+page+`"`)
+	if strings.Contains(profile.body, "Link Example") {
+		t.Error("what is linked can be linked")
+	}
+	checkPage(t, page, seller.get(page).want(t, 200).says(t, "You can't sign in through id.example any more", `name="password"`))
+	seller.get("/dashboard/profile/providers/provider-b/unlink").want(t, 404)
+	seller.post(page).want(t, 422).says(t, "Your password is required")
+	seller.post(page, "password", "wrong").want(t, 400).says(t, "Your password is wrong")
+	seller.postFrom("https://evil.example", page, "password", password).want(t, 403)
+	seller.post(page, "password", password).leadsTo(t, "/dashboard/profile")
+	seller.get("/dashboard/profile").want(t, 200).says(t, "The provider is unlinked.", "Sign-in through a provider removed")
+	seller.get(page).want(t, 404)
+
+	link()
+	secret := h.enrol(seller)
+	seller.get(page).want(t, 200).says(t, `name="code"`)
+	seller.post(page, "code", "000000").want(t, 422).says(t, "is wrong, was used already")
+	seller.post(page, "code", h.codeOf(secret)).leadsTo(t, "/dashboard/profile")
+	seller.get(page).want(t, 404)
 }

@@ -62,8 +62,10 @@ const (
 	PayoutsUnfrozen Type = "payouts.unfrozen"
 
 	// What changed of a user's sign-in. The subject is the user.
-	AccountPasswordChanged   Type = "account.password_changed"
-	AccountIdentityLinked    Type = "account.identity_linked"
+	AccountPasswordChanged Type = "account.password_changed"
+	AccountIdentityLinked  Type = "account.identity_linked"
+	// AccountIdentityUnlinked ends all sign-ins at one issuer. From then on an e-mail address alone links no identity to the account.
+	AccountIdentityUnlinked  Type = "account.identity_unlinked"
 	AccountEmailVerified     Type = "account.email_verified"
 	AccountPasswordReset     Type = "account.password_reset" // by a mailed link
 	AccountEmailChanged      Type = "account.email_changed"

@@ -26,6 +26,7 @@ const (
 	KindEmailChanged        Kind = "email-changed"
 	KindFactorChanged       Kind = "factor-changed"
 	KindFirstFactor         Kind = "first-factor"
+	KindIdentityChanged     Kind = "identity-changed"
 	KindAccountDeleted      Kind = "account-deleted"
 	KindPayoutsFrozen       Kind = "payouts-frozen"
 	KindPayoutFailed        Kind = "payout-failed"
@@ -248,6 +249,18 @@ func (FirstFactor) Kind() Kind { return KindFirstFactor }
 // Path is the page to remove it on.
 func (f FirstFactor) Path() string { return "/remove-factors?token=" + url.QueryEscape(f.Token) }
 
+// IdentityChanged tells a user that a provider was linked to the account or unlinked. Provider is what people call it.
+type IdentityChanged struct {
+	At       time.Time
+	Added    bool
+	Provider string
+	// Address and Agent are where the change came from; either may be empty.
+	Address, Agent string
+}
+
+// Kind is [KindIdentityChanged].
+func (IdentityChanged) Kind() Kind { return KindIdentityChanged }
+
 // AccountDeleted tells the former owner of an account that it was deleted.
 type AccountDeleted struct {
 	At time.Time
@@ -287,6 +300,9 @@ var rules = map[Kind]rule{
 	KindPayoutFailed: {decode[PayoutFailed], noticeAge, false, "payout", PayoutFailed{
 		Payout: "pyt_0TMv3kQx8hPq2Zb7Lr4Wd9Wh", Amount: "₹500.00", Account: "4456", RequestedAt: exampleTime.Add(-time.Hour), At: exampleTime,
 		Reason: "The bank account does not exist.",
+	}},
+	KindIdentityChanged: {decode[IdentityChanged], noticeAge, false, "notice", IdentityChanged{
+		At: exampleTime, Added: true, Provider: "Google", Address: "203.0.113.7", Agent: "Firefox on Linux",
 	}},
 	KindAccountDeleted: {decode[AccountDeleted], noticeAge, false, "notice", AccountDeleted{At: exampleTime, Address: "203.0.113.7", Agent: "Firefox on Linux"}},
 	KindVerifyEmail: {decode[VerifyEmail], VerificationLife, true, "verification", VerifyEmail{

@@ -551,8 +551,8 @@ func TestLimits_KeepNoOtherPersonsMailBack(t *testing.T) {
 		owns  mail.Data
 	}{
 		{[]mail.Data{mail.RegisteredAgain{}, mail.AccountExists{}, mail.VerifyEmail{}, mail.ConfirmEmail{}}, mail.ResetPassword{}},
-		{[]mail.Data{mail.PasswordChanged{}, mail.FactorChanged{}, mail.BankAccountReplaced{}, mail.EmailChanged{}}, mail.FirstFactor{}},
-		{[]mail.Data{mail.PasswordChanged{}, mail.FactorChanged{}, mail.BankAccountReplaced{}, mail.FirstFactor{}}, mail.EmailChanged{}},
+		{[]mail.Data{mail.PasswordChanged{}, mail.FactorChanged{}, mail.IdentityChanged{}, mail.BankAccountReplaced{}, mail.EmailChanged{}}, mail.FirstFactor{}},
+		{[]mail.Data{mail.PasswordChanged{}, mail.FactorChanged{}, mail.IdentityChanged{}, mail.BankAccountReplaced{}, mail.FirstFactor{}}, mail.EmailChanged{}},
 	} {
 		for range 30 {
 			p.later(time.Minute)

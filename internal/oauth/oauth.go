@@ -87,6 +87,7 @@ type provider interface {
 // Client signs people in at one provider.
 type Client struct {
 	label    string
+	issuer   string
 	timeout  time.Duration
 	http     *http.Client
 	protocol protocol
@@ -100,7 +101,7 @@ func New(o Options) (*Client, error) {
 		return nil, err
 	}
 	o.Timeout = cmp.Or(o.Timeout, usualTimeout)
-	c := &Client{label: o.Label, timeout: o.Timeout}
+	c := &Client{label: o.Label, issuer: cmp.Or(o.Issuer, o.UserinfoURL), timeout: o.Timeout}
 	if o.Issuer != "" {
 		c.http = newHTTPClient(o.Timeout, o.Issuer)
 		c.protocol = newOpenID(o, c.http)
@@ -113,6 +114,9 @@ func New(o Options) (*Client, error) {
 
 // Label is what people call the provider.
 func (c *Client) Label() string { return c.label }
+
+// Issuer is the issuer of the identities that the client finds.
+func (c *Client) Issuer() string { return c.issuer }
 
 // Begin is the address to send the browser to.
 func (c *Client) Begin(ctx context.Context, r auth.ProviderRequest) (string, error) {

@@ -47,9 +47,10 @@ func TestBegin_SendsStateNonceAndPKCE(t *testing.T) {
 
 func TestSignInWithAnIDToken(t *testing.T) {
 	p := newProvider(t)
-	who, err := p.signIn(p.client())
+	client := p.client()
+	who, err := p.signIn(client)
 	want := auth.Identity{
-		Issuer: p.URL, Subject: "248289761001", Email: "asha@example.com", EmailVerified: true,
+		Issuer: client.Issuer(), Subject: "248289761001", Email: "asha@example.com", EmailVerified: true,
 		Name: "Asha Rao", Avatar: "https://pictures.example/asha",
 	}
 	if err != nil || who != want {

@@ -187,7 +187,7 @@ func TestSignInWithoutAnIDToken(t *testing.T) {
 				h.Config.Handler = asJSON(h.Config.Handler)
 			}
 			want := auth.Identity{
-				Issuer: h.URL + "/user", Subject: "9007199254740993", Email: "asha@example.com", EmailVerified: true,
+				Issuer: h.client(t).Issuer(), Subject: "9007199254740993", Email: "asha@example.com", EmailVerified: true,
 				Name: "Asha Rao", Avatar: "https://avatars.example/u/1",
 			}
 			if tt.want != nil {

@@ -45,6 +45,7 @@ var words = map[ledger.Type]string{
 
 	ledger.AccountPasswordChanged:   "Password of %s changed",
 	ledger.AccountIdentityLinked:    "Sign-in through a provider added for %s",
+	ledger.AccountIdentityUnlinked:  "Sign-in through a provider removed for %s",
 	ledger.AccountEmailVerified:     "E-mail address of %s confirmed",
 	ledger.AccountPasswordReset:     "Password of %s set by a mailed link",
 	ledger.AccountEmailChanged:      "E-mail address of %s changed",

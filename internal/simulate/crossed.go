@@ -182,7 +182,7 @@ func (a *member) undoAfterFactor() {
 
 // leaveWithProvider deletes an account that has a profile and a way in through a provider. Nothing of both is left, and who comes back gets another account.
 func (a *member) leaveWithProvider() {
-	who := auth.Identity{Issuer: "https://login.simulated", Subject: a.id, Email: a.email, EmailVerified: true, Name: "Dev Rao"}
+	who := auth.Identity{Issuer: simulatedIssuer, Subject: a.id, Email: a.email, EmailVerified: true, Name: "Dev Rao"}
 	in, err := a.m.comeBack(a.on, who)
 	a.m.assert(accountsKept, err == nil && in.User.ID == a.id, a.id, "%s comes through a provider that knows the address, and gets the account %q, and %v", a.email, in.User.ID, err)
 	a.holds("a profile", a.tell("PATCH", "/api/auth/me", "bio", "I sell rugs.", "website", "https://rugs.example", "avatar", "https://rugs.example/dev.png"), http.StatusOK)

@@ -28,6 +28,8 @@ const (
 	formerHash     = "$argon2id$v=19$m=8,t=1,p=1$LXp52f51f98tJVGWRBbaOg$jvcEuRwr5VtXO3gpRDiWA4x1F0i16RzeCrI4lo4cX3k" // of formerPassword
 	ownerPassword  = "an-owners-password-43"
 	formerBio      = "Pay me."
+
+	simulatedIssuer = "https://login.simulated"
 )
 
 // identities answers as an identity provider does: that the next one to come back is who.
@@ -41,6 +43,8 @@ func (p *identities) asProviders() map[auth.ProviderID]auth.Provider {
 }
 
 func (p *identities) Label() string { return "Simulated" }
+
+func (p *identities) Issuer() string { return simulatedIssuer }
 
 func (p *identities) Begin(_ context.Context, r auth.ProviderRequest) (string, error) {
 	return "https://login.simulated/?" + url.Values{"state": {r.State}}.Encode(), nil
@@ -183,7 +187,7 @@ func (m *market) giveAccount(on *instance, t *takeover) (auth.SignIn, error) {
 }
 
 func (m *market) ownersIdentity(s *seller) auth.Identity {
-	return auth.Identity{Issuer: "https://login.simulated", Subject: "owner " + s.id, Email: emailOf(s.id), EmailVerified: true, Name: s.name}
+	return auth.Identity{Issuer: simulatedIssuer, Subject: "owner " + s.id, Email: emailOf(s.id), EmailVerified: true, Name: s.name}
 }
 
 // checkFormer wants nothing that the former had to get them into the account.

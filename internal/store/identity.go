@@ -9,15 +9,25 @@ import (
 	"bursar/internal/ledger"
 )
 
+const identitiesOf = `SELECT issuer, subject, email, created_at FROM identities WHERE user_id = $1 ORDER BY created_at, issuer, subject`
+
+func scanIdentities(all *[]auth.LinkedIdentity) func(*row) {
+	return func(r *row) {
+		var i auth.LinkedIdentity
+		r.Scan(&i.Issuer, &i.Subject, &i.Email, instant{&i.Since})
+		*all = append(*all, i)
+	}
+}
+
 // Identities lists a user's ways to sign in through a provider, the oldest first.
-func (db *DB) Identities(ctx context.Context, userID string) ([]auth.LinkedIdentity, error) {
-	var all []auth.LinkedIdentity
-	err := db.query(ctx, `SELECT issuer, subject, email, created_at FROM identities WHERE user_id = $1 ORDER BY created_at, issuer, subject`,
-		func(r *row) {
-			var i auth.LinkedIdentity
-			r.Scan(&i.Issuer, &i.Subject, &i.Email, instant{&i.Since})
-			all = append(all, i)
-		}, userID)
+func (db *DB) Identities(ctx context.Context, userID string) (all []auth.LinkedIdentity, err error) {
+	err = db.query(ctx, identitiesOf, scanIdentities(&all), userID)
+	return all, err
+}
+
+// Identities is [DB.Identities] as the transaction sees it. The caller that unlinks one has locked their user.
+func (tx *Tx) Identities(ctx context.Context, userID string) (all []auth.LinkedIdentity, err error) {
+	err = tx.each(ctx, identitiesOf, []any{userID}, scanIdentities(&all))
 	return all, err
 }
 
@@ -63,6 +73,14 @@ func (tx *Tx) AddIdentity(ctx context.Context, userID string, i auth.Identity, n
 // RemoveIdentities unlinks all identities of a user.
 func (tx *Tx) RemoveIdentities(ctx context.Context, userID string) error {
 	_, err := tx.exec(ctx, `DELETE FROM identities WHERE user_id = $1`, userID)
+	return err
+}
+
+const removeIdentitiesOf = `DELETE FROM identities WHERE user_id = $1 AND issuer = $2`
+
+// RemoveIdentitiesOf unlinks the identities of a user at one issuer.
+func (tx *Tx) RemoveIdentitiesOf(ctx context.Context, userID, issuer string) error {
+	_, err := tx.exec(ctx, removeIdentitiesOf, userID, issuer)
 	return err
 }
 

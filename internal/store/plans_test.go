@@ -91,6 +91,8 @@ var homePlans = []plan{
 	},
 	{"when payouts were frozen", newestOfType, `'usr_1', 'usr_1', 'payouts.frozen'`, []string{"entries_about (subject=? AND owner>? AND owner<?)"}, []string{"entries_about"}},
 	{"a user, as decided last", selectUser + `WHERE u.id = $1`, `'usr_1'`, []string{"entries_decided_about (subject=? AND owner=?)"}, []string{"Index Scan Backward using entries_decided_about"}},
+	{"a user's identities", identitiesOf, `'usr_1'`, []string{"identities_of_user (user_id=?)"}, []string{"identities_of_user"}},
+	{"a user's identities at one issuer", removeIdentitiesOf, `'usr_1', 'https://id.example'`, []string{"identities_of_user (user_id=? AND issuer=?)"}, []string{"identities_of_user"}},
 	{
 		"a user's events", entriesAboutPage, `'usr_1', 'usr_1', 100, 20`,
 		[]string{"entries_about (subject=? AND owner>? AND owner<?)", "sqlite_autoindex_entries_1 (owner=? AND number=?)"},
@@ -295,6 +297,7 @@ func allPlans(t *testing.T, recorder *Recorder, db *DB) []plan {
 func fillDatastore(numbers string) []string {
 	return []string{
 		`INSERT INTO users SELECT 'usr_' || i, '', '', 'e' || i, '', 'seller', 0, 0, '', '', '', 0, 1, '', NULL, '' FROM ` + numbers,
+		`INSERT INTO identities SELECT 'https://id.example', 's' || i, 'usr_' || i, '', 1, '' FROM ` + numbers,
 		`INSERT INTO payouts (` + filledColumns + `) SELECT 'pyt_' || i, 'asha', 'bka_asha', 500, 0, 'rent', 'IMPS', 'completed', 'completed',
 			1, 2, 3, 4, 5, 6, NULL, 0, '', 'pout_' || i, 'paid', 'utr' || i, '', '', '', 'razorpayx' FROM ` + numbers,
 		`INSERT INTO journals SELECT 'usr_' || i, 1, '', '', 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 FROM ` + numbers,

@@ -66,6 +66,17 @@ func testIdentities(_ *testing.T, b *bench) {
 		b.Error(diff)
 	}
 	b.update(func(tx *store.Tx) error {
+		if err := tx.RemoveIdentitiesOf(b.ctx(), "usr_1", "https://b.example"); err != nil {
+			return err
+		}
+		left, err := tx.Identities(b.ctx(), "usr_1")
+		if diff := cmp.Diff(want, left); diff != "" {
+			b.Error(diff)
+		}
+		return err
+	})
+	find("https://b.example", "7", "usr_2") // it is another user's
+	b.update(func(tx *store.Tx) error {
 		return tx.RemoveIdentitiesSince(b.ctx(), "usr_1", signedInAt.Add(time.Second))
 	})
 	find("https://a.example", "7", "usr_1")
@@ -74,6 +85,10 @@ func testIdentities(_ *testing.T, b *bench) {
 	b.update(func(tx *store.Tx) error { return tx.RemoveIdentities(b.ctx(), "usr_1") })
 	find("https://a.example", "7", "")
 	find("https://b.example", "7", "usr_2")
+	link("usr_2", newIdentity("7"), signedInAt, true)
+	b.update(func(tx *store.Tx) error { return tx.RemoveIdentitiesOf(b.ctx(), "usr_2", "https://b.example") })
+	find("https://a.example", "7", "usr_2")
+	find("https://b.example", "7", "")
 }
 
 func testUsedSignIns(_ *testing.T, b *bench) {
