@@ -37,6 +37,7 @@ type reply struct {
 			ID      string
 			Current bool
 		}
+		Identities        []struct{ Provider string }
 		RecoveryCodes     []string
 		RecoveryCodesLeft int
 	}
@@ -66,11 +67,11 @@ func (a *member) holds(what string, got reply, want int) {
 	a.m.assert(accountsKept, got.status == want, a.id, "%s of %s is answered with %d %s %v; it is to be %d", what, a.email, got.status, got.Code, got.Details, want)
 }
 
-// checkAccount has a person register by API, confirm the address, sign in on several devices, end sessions, change the password, guess at it, add a second
-// factor, and delete the account.
+// checkAccount has a person register by API, confirm the address, sign in on several devices, end sessions, change the password, link and unlink a
+// provider, guess at the password, add a second factor, and delete the account.
 func (m *market) checkAccount() {
 	m.playAccount("nia.rao@example.com", func(a *member) []func() {
-		return []func(){a.endSessions, a.changePassword, a.refresh, a.guess, a.addFactor}
+		return []func(){a.endSessions, a.changePassword, a.refresh, a.unlinkProvider, a.guess, a.addFactor}
 	})
 }
 
@@ -185,6 +186,31 @@ func (a *member) refresh() {
 	a.m.pass(a.m.now + refreshGrace + time.Second)
 	a.holds("a refresh with an older token", phone.tell("POST", "/api/auth/refresh", "refreshToken", first), http.StatusUnauthorized)
 	phone.isOver("was refreshed with an older token")
+}
+
+// unlinkProvider has a thief sign in through a provider whose account was the user's, and the user unlink it. The thief's session ends, and the provider
+// is not linked again because it knows the address.
+func (a *member) unlinkProvider() {
+	who := auth.Identity{Issuer: simulatedIssuer, Subject: a.id, Email: a.email, EmailVerified: true, Name: "Nia Rao"}
+	in, err := a.m.comeBack(a.on, who)
+	told, isTold := mailTo[mail.IdentityChanged](a.m, a.id)
+	a.m.assert(sellersTold, err == nil && in.User.ID == a.id && isTold && told.Added, a.id, "a provider was linked to %s (error %v), and the mail about that is %+v (there: %t)", a.email, err, told, isTold)
+	thief := *a
+	thief.token, thief.refreshToken = in.Token, in.RefreshToken
+	listed := a.tell("GET", "/api/auth/identities").Data.Identities
+	a.m.assert(accountsKept, len(listed) == 1 && listed[0].Provider == string(auth.ProviderA), a.id, "%s has linked a provider, and is shown %+v", a.email, listed)
+	const path = "/api/auth/identities/provider-a"
+	a.holds("a provider that is unlinked without the password", thief.tell("DELETE", path), http.StatusBadRequest)
+	a.holds("a provider that is unlinked with a wrong password", a.tell("DELETE", path, "password", "not-the-password"), http.StatusBadRequest)
+	thief.lives("began with a provider that is linked")
+	a.holds("a provider that is unlinked", a.tell("DELETE", path, "password", a.password), http.StatusOK)
+	told, isTold = mailTo[mail.IdentityChanged](a.m, a.id)
+	a.m.assert(sellersTold, isTold && !told.Added, a.id, "%s has unlinked a provider, and the mail about that is %+v (there: %t)", a.email, told, isTold)
+	thief.isOver("began with a provider that was unlinked")
+	a.lives("unlinked a provider")
+	_, err = a.m.comeBack(a.on, who)
+	a.m.assert(takeoversEndAccess, errors.Is(err, auth.ErrIdentityUnlinked), a.id, "%s has unlinked a provider, and a sign-in through it was answered with %v", a.email, err)
+	a.holds("a provider that is not linked", a.tell("DELETE", path, "password", a.password), http.StatusNotFound)
 }
 
 // guess has an attacker guess at the password. After twenty guesses none is looked at for a while, and the owner's session goes on.
