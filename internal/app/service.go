@@ -72,7 +72,6 @@ func NewService(ctx context.Context, cfg config.Config, logger *slog.Logger, ver
 		return nil, err
 	}
 	undo.add(datastore.Close)
-	datastore.keys.OnTrouble(func(err error) { logger.ErrorContext(ctx, "key set not read", slog.Any("error", err)) })
 	if err := errors.Join(checkKeysPlace(ctx, cfg, datastore, logger), datastore.db.CheckSchema(ctx)); err != nil {
 		return nil, err
 	}
@@ -150,8 +149,10 @@ func CheckSettings(cfg config.Config) error {
 	return err
 }
 
-// checkKeysPlace refuses to move real money while the keys that authenticate the journal lie in the database beside it.
+// checkKeysPlace refuses to move real money while the keys that authenticate the journal lie in the database beside it. From then on the
+// log says when the keys can't be read where they lie.
 func checkKeysPlace(ctx context.Context, cfg config.Config, d *Datastore, logger *slog.Logger) error {
+	d.keys.OnTrouble(func(err error) { logger.ErrorContext(ctx, "key set not read", slog.Any("error", err)) })
 	if !d.KeepsKeys() {
 		return nil
 	}

@@ -526,8 +526,8 @@ func (m *market) wasRegistered(on *instance, a bank.Account) {
 }
 
 // hasVerified reports whether an account of a seller, the current one or a former one, is verified.
-func (m *model) hasVerified(seller string) bool {
-	for _, a := range m.accounts {
+func (o *model) hasVerified(seller string) bool {
+	for _, a := range o.accounts {
 		if a.seller == seller && a.status == bank.StatusVerified {
 			return true
 		}

@@ -144,8 +144,7 @@ const maxVerdicts = 1000
 func (tx *Tx) HasVerifiedAccount(ctx context.Context, seller string) (bool, error) {
 	isVerified := false
 	judged := map[string]bool{}
-	numbers := map[ledger.Type][]int64{}
-	rows := 0
+	var verified, rejected []int64 // the numbers of the entries
 	err := tx.each(ctx, `SELECT v.subject, v.type, v.number FROM entries a JOIN entries v ON v.subject = a.subject AND v.owner = a.owner
 		WHERE a.owner = $1 AND a.type = 'bank_account.added' AND v.type IN ('bank_account.verified', 'bank_account.rejected')
 		ORDER BY v.number DESC LIMIT $2 + 0`, []any{seller, maxVerdicts}, func(r *row) {
@@ -155,13 +154,20 @@ func (tx *Tx) HasVerifiedAccount(ctx context.Context, seller string) (bool, erro
 		r.Scan(&subject, &verdict, &number)
 		isVerified = isVerified || !judged[subject] && verdict == ledger.BankAccountVerified
 		judged[subject] = true
-		numbers[verdict] = append(numbers[verdict], number)
-		rows++
+		if verdict == ledger.BankAccountVerified {
+			verified = append(verified, number)
+		} else {
+			rejected = append(rejected, number)
+		}
 	})
-	for _, t := range []ledger.Type{ledger.BankAccountVerified, ledger.BankAccountRejected} {
-		slices.Sort(numbers[t])
+	slices.Sort(verified)
+	slices.Sort(rejected)
+	isCut := len(verified)+len(rejected) >= maxVerdicts
+	for _, l := range []ledger.Listing{
+		{Type: ledger.BankAccountVerified, Numbers: verified, Cut: isCut}, {Type: ledger.BankAccountRejected, Numbers: rejected, Cut: isCut},
+	} {
 		if err == nil {
-			err = tx.reads.list(seller, journalListing{ledger.Listing{Type: t, Numbers: numbers[t], Cut: rows >= maxVerdicts}, math.MaxInt64})
+			err = tx.reads.list(seller, journalListing{l, math.MaxInt64})
 		}
 	}
 	return isVerified, err

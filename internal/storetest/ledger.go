@@ -298,8 +298,12 @@ func testJournals(_ *testing.T, b *bench) {
 		from, to    time.Duration
 		first, last int64
 	}{
-		{10, -time.Hour, time.Hour, 1, 10}, {100, 0, time.Hour, 1, 15}, {10, time.Hour, 2 * time.Hour, 11, 10}, {10, -2 * time.Hour, -time.Hour, 1, 0},
-		{100, time.Hour, 2 * time.Hour, 16, 15}, {100, time.Hour, -time.Hour, 16, 15},
+		{10, -time.Hour, time.Hour, 1, 10},
+		{100, 0, time.Hour, 1, 15},
+		{10, time.Hour, 2 * time.Hour, 11, 10},
+		{10, -2 * time.Hour, -time.Hour, 1, 0},
+		{100, time.Hour, 2 * time.Hour, 16, 15},
+		{100, time.Hour, -time.Hour, 16, 15},
 	} {
 		first, last, err := b.db.Period(b.ctx(), "usr_a", tt.among, b.now.Add(tt.from), b.now.Add(tt.to))
 		if err != nil || first != tt.first || last != tt.last {
