@@ -202,7 +202,7 @@ func (s *Service) UndoEmailChange(ctx context.Context, token string, from Device
 		}
 		return s.record(ctx, tx, u.ID, ledger.AccountEmailChangeUndone, from)
 	})
-	if err == nil {
+	if err = s.endAnyway(ctx, t.UserID, "", endedByUndo, err); err == nil {
 		s.o.Logger.WarnContext(ctx, "change of an e-mail address undone", slog.String("user_id", t.UserID))
 	}
 	return err

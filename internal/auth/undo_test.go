@@ -7,6 +7,7 @@ import (
 
 	"bursar/internal/auth"
 	"bursar/internal/bank"
+	"bursar/internal/ledger"
 	"bursar/internal/mail"
 )
 
@@ -88,4 +89,17 @@ func TestRefresh_Copied_EndsPendingChange(t *testing.T) {
 	if err := s.ConfirmEmailChange(ctx, confirm, den); err == nil {
 		t.Error("the session was ended because its token was copied, and the change of the address that it began goes on")
 	}
+}
+
+// The seller's totals were changed outside the service. The owner's undo can't be recorded, and the thief's session ends all the same.
+func TestUndoEmailChange_TamperedTotals_SessionsEnd(t *testing.T) {
+	s := newStreet(t)
+	in := s.squat()
+	undo := s.moveAccount(s.principal(in))
+	thief, err := s.login(thiefs, password, den)
+	wantErr(t, err, nil)
+	s.place.ByHand(t, `UPDATE journals SET available = available + 100 WHERE owner = '`+in.User.ID+`'`)
+	wantErr(t, s.UndoEmailChange(t.Context(), undo, home), ledger.ErrTampered)
+	s.wantDead(thief)
+	s.wantDead(in)
 }

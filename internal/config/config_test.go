@@ -199,7 +199,11 @@ func TestFormerGateway(t *testing.T) {
 			t.Errorf("%s: %v", setting, err)
 		}
 	}
-	_, _, err := load(t, append(now, "BURSAR_FORMER_GATEWAY=razorpayx", "BURSAR_FORMER_GATEWAY_SETTINGS=hush"))
+	_, _, err := load(t, append(slices.Clone(now), "BURSAR_FORMER_GATEWAY=razorpayx", "BURSAR_FORMER_GATEWAY_SETTINGS=key_id=rzp_live_1,base_url=http://10.0.0.7:8081/v1"))
+	if err == nil || !strings.Contains(err.Error(), "BURSAR_FORMER_GATEWAY_SETTINGS=http://10.0.0.7:8081/v1 is not encrypted") {
+		t.Errorf("a live key of a former gateway may be sent to an address that is not encrypted: %v", err)
+	}
+	_, _, err = load(t, append(now, "BURSAR_FORMER_GATEWAY=razorpayx", "BURSAR_FORMER_GATEWAY_SETTINGS=hush"))
 	if err == nil || !strings.Contains(err.Error(), "BURSAR_FORMER_GATEWAY_SETTINGS has a part that is not name=value") || strings.Contains(err.Error(), "hush") {
 		t.Errorf("err = %v", err)
 	}

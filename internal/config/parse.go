@@ -227,7 +227,9 @@ func (p *parser) formerGateway(s Settings, now Gateway) *FormerGateway {
 	case s.FormerGatewaySettings == "":
 		p.problem("FORMER_GATEWAY_SETTINGS", "", "is not set, and BURSAR_FORMER_GATEWAY needs it; write that gateway's settings as name=value, separated by commas or each on its own line")
 	default:
-		return &FormerGateway{Name: name, Rate: p.gatewayRate(s, name), Settings: p.gatewaySettings("FORMER_GATEWAY_SETTINGS", s.FormerGatewaySettings)}
+		former := &FormerGateway{Name: name, Rate: p.gatewayRate(s, name), Settings: p.gatewaySettings("FORMER_GATEWAY_SETTINGS", s.FormerGatewaySettings)}
+		p.checkEncrypted("FORMER_GATEWAY_SETTINGS", former.Settings["base_url"], former.Settings["key_id"])
+		return former
 	}
 	return nil
 }
@@ -239,15 +241,20 @@ func (p *parser) razorpayX(s Settings) RazorpayX {
 		AccountNumber: p.required("RAZORPAYX_ACCOUNT_NUMBER", s.RazorpayXAccountNumber, "the RazorpayX account to pay from"),
 		BaseURL:       p.address("RAZORPAYX_BASE_URL", s.RazorpayXBaseURL),
 	}
-	if u, err := url.Parse(x.BaseURL); err == nil && u.Scheme == "http" && !web.IsLoopback(u.Host) && !strings.HasPrefix(x.KeyID, razorpayXTestKey) {
-		p.problem("RAZORPAYX_BASE_URL", x.BaseURL, "is not encrypted, and the key of a gateway that moves real money is sent there; write an https address")
-	}
+	p.checkEncrypted("RAZORPAYX_BASE_URL", x.BaseURL, x.KeyID)
 	secrets := p.required("RAZORPAYX_WEBHOOK_SECRETS", s.RazorpayXWebhookSecrets, "the secret given to the webhook in the RazorpayX dashboard")
 	x.WebhookSecrets = fields(secrets)
 	if len(x.WebhookSecrets) > 2 {
 		p.problem("RAZORPAYX_WEBHOOK_SECRETS", "", fmt.Sprintf("holds %d secrets; write one, or the new and the old one while changing it", len(x.WebhookSecrets)))
 	}
 	return x
+}
+
+// checkEncrypted notes that the live key of a gateway would be sent to an address that is not encrypted.
+func (p *parser) checkEncrypted(name, baseURL, keyID string) {
+	if u, err := url.Parse(baseURL); err == nil && u.Scheme == "http" && !web.IsLoopback(u.Host) && !strings.HasPrefix(keyID, razorpayXTestKey) {
+		p.problem(name, baseURL, "is not encrypted, and the key of a gateway that moves real money is sent there; write an https address")
+	}
 }
 
 func (p *parser) required(name, value, what string) string {

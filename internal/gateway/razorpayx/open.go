@@ -25,7 +25,11 @@ func Open(s gateway.Setup) (gateway.Opened, error) {
 	if err != nil {
 		return gateway.Opened{}, err
 	}
-	webhooks, err := NewWebhooks(strings.Split(s.Settings[SettingWebhookSecrets], ",")...)
+	secrets := strings.Split(s.Settings[SettingWebhookSecrets], ",")
+	for i := range secrets {
+		secrets[i] = strings.TrimSpace(secrets[i])
+	}
+	webhooks, err := NewWebhooks(secrets...)
 	if err != nil {
 		return gateway.Opened{}, err
 	}

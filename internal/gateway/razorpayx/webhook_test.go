@@ -5,11 +5,13 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"bursar/internal/gateway"
 	"bursar/internal/gateway/razorpayx"
+	"bursar/internal/money"
 )
 
 func headers(signature, eventID string) http.Header {
@@ -145,4 +147,25 @@ func FuzzWebhook(f *testing.F) {
 			t.Fatal(err)
 		}
 	})
+}
+
+// The settings of a former gateway are one text, in which people write a blank behind a comma.
+func TestOpen_SecretsMayHaveBlanks(t *testing.T) {
+	inr, err := money.ParseCurrency("INR")
+	if err != nil {
+		t.Fatal(err)
+	}
+	opened, err := razorpayx.Open(gateway.Setup{Name: "razorpayx", Currency: inr, Now: time.Now, Timeout: time.Second, Settings: map[string]string{
+		razorpayx.SettingBaseURL: "https://api.razorpay.com/v1", razorpayx.SettingKeyID: "k", razorpayx.SettingKeySecret: "s",
+		razorpayx.SettingAccountNumber: "1", razorpayx.SettingWebhookSecrets: "new, old",
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	body := []byte("{}")
+	for _, secret := range []string{"new", "old"} {
+		if _, err := opened.ReadWebhook(headers(razorpayx.Sign(secret, body), ""), body); errors.Is(err, razorpayx.ErrSignature) {
+			t.Errorf("what was signed with the secret %q is refused: %v", secret, err)
+		}
+	}
 }
