@@ -22,7 +22,9 @@ var (
 func (s *Service) Identities(ctx context.Context, userID string) ([]LinkedIdentity, error) {
 	all, err := s.o.Store.Identities(ctx, userID)
 	for i := range all {
-		all[i].Provider, _ = s.providerOf(all[i].Issuer)
+		if p, label := s.providerOf(all[i].Issuer); p != "" {
+			all[i].Provider, all[i].Label = p, label
+		}
 	}
 	return all, err
 }

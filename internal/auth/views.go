@@ -17,8 +17,10 @@ type SessionInfo struct {
 
 // LinkedIdentity is a way to sign in to a user's account through a provider.
 type LinkedIdentity struct {
-	// Provider is the one at which it is; "" if that is not set up any more. Only [Service.Identities] says so.
+	// Provider is the one at which it is, and Label what people call that; both are "" if it is not set up any more. Only [Service.Identities]
+	// says so.
 	Provider ProviderID
+	Label    string
 	Issuer   string
 	Subject  string
 	Email    string

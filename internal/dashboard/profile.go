@@ -50,8 +50,11 @@ type sessionRow struct {
 // identityRow is a way to sign in through a provider.
 type identityRow struct{ auth.LinkedIdentity }
 
-// Place is where the provider is, without what every address begins with.
+// Place is what people call the provider, or where one is that is not set up any more, without what every address begins with.
 func (i identityRow) Place() string {
+	if i.Provider != "" {
+		return i.Label
+	}
 	return strings.TrimPrefix(strings.TrimPrefix(i.Issuer, "https://"), "http://")
 }
 

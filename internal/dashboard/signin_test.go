@@ -275,11 +275,11 @@ func TestUnlinkPage_RequiresProof(t *testing.T) {
 	seller.get(page).want(t, 404)
 	seller.post(page, "password", password).want(t, 404)
 	link()
-	profile := seller.get("/dashboard/profile").want(t, 200).says(t, "id.example", `href="`+page+`"`)
+	profile := seller.get("/dashboard/profile").want(t, 200).says(t, "Example &lt;ID&gt;", `href="`+page+`"`)
 	if strings.Contains(profile.body, "Link Example") {
 		t.Error("what is linked can be linked")
 	}
-	checkPage(t, page, seller.get(page).want(t, 200).says(t, "You can't sign in through id.example any more", `name="password"`))
+	checkPage(t, page, seller.get(page).want(t, 200).says(t, "You can't sign in through Example &lt;ID&gt; any more", `name="password"`))
 	seller.get("/dashboard/profile/providers/provider-b/unlink").want(t, 404)
 	seller.post(page).want(t, 422).says(t, "Your password is required")
 	seller.post(page, "password", "wrong").want(t, 400).says(t, "Your password is wrong")

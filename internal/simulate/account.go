@@ -183,9 +183,11 @@ func (a *member) refresh() {
 	phone.token, phone.refreshToken = next.Data.Token, next.Data.RefreshToken
 	phone.lives("was refreshed")
 	a.holds("a refresh at once again", phone.tell("POST", "/api/auth/refresh", "refreshToken", first), http.StatusOK)
+	link := phone.askForAddress("thief.of.nia@example.com")
 	a.m.pass(a.m.now + refreshGrace + time.Second)
 	a.holds("a refresh with an older token", phone.tell("POST", "/api/auth/refresh", "refreshToken", first), http.StatusUnauthorized)
 	phone.isOver("was refreshed with an older token")
+	a.holds("a link for the address that a copied session asked for", a.tell("POST", "/api/auth/email/confirm", "token", link), http.StatusBadRequest)
 }
 
 // unlinkProvider has a thief sign in through a provider whose account was the user's, and the user unlink it. The thief's session ends, and the provider

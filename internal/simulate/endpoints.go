@@ -346,6 +346,8 @@ func (p *patient) isGone() {
 	p.m.assert(deliveriesArrive, p.try() == 1, "", "event %s is not sent to %s", id, p.url)
 	p.failures, p.failingSince = 1, p.m.clock()
 	p.checkHealth(webhook.Disabled, webhook.Gone)
+	gone := p.health()
+	p.m.assert(endpointsDisabled, gone.NeedsAttention(), "", "%s answered 410 and is disabled, and waits for no admin", p.url)
 	p.checkDisabledMail(true)
 	d := p.row(id)
 	p.m.assert(attemptsSpaced, d.Status == webhook.Failed && d.DueAt.IsZero(), "", "%s answered 410 to %s, which is %+v", p.url, id, d)

@@ -234,6 +234,18 @@ var apiBugs = []planted{
 	{"an account that follows a rejected one does not wait, though an earlier one is verified", []edit{
 		{inStore, "isVerified = isVerified || !judged[subject] && verdict == ledger.BankAccountVerified", "isVerified = isVerified || len(judged) == 0 && verdict == ledger.BankAccountVerified"},
 	}},
+	{"a copied session leaves the change of the address that it asked for", []edit{
+		{inAuth, "return tx.DeleteMailTokens(ctx, userID, confirmEmail)", "return nil"},
+	}},
+	{"an endpoint that answered 410 waits for no admin", []edit{
+		{inWebhook, "e.Status == Disabled && e.Reason != ByHand", "e.Status == Disabled && e.Reason == Failing"},
+	}},
+	{"a provider that was unlinked stays linked", []edit{
+		{inAuth, "if err := tx.RemoveIdentitiesOf(ctx, user.ID, issuer); err != nil {", "if err := error(nil); err != nil {"},
+	}},
+	{"a provider that was unlinked is linked again by the address", []edit{
+		{inAuth, "if err := s.mayLink(ctx, tx, user, presented, fresh.CreatedAt); err != nil {", "if err := error(nil); err != nil {"},
+	}},
 	{"a proof by password is good beside a second factor", []edit{
 		{inAuth, "hasFactor(all) && !given.ByCode || given.User", "given.User"},
 	}},

@@ -148,7 +148,7 @@ var moreBugs = []planted{
 		{inStore, "due_at = CASE WHEN $3 = 'delivered' OR due_at = $10 THEN $9 ELSE due_at END\n", "due_at = CASE WHEN $3 = 'delivered' OR due_at IS NOT NULL OR due_at = $10 THEN $9 ELSE due_at END\n"},
 	}},
 	{"an attempt at the former address counts for the new one", []edit{
-		{inWebhook, "if e.URL != before.URL {", "if e.URL == \"\" {"},
+		{inWebhook, "isMoved := found && e.URL != before.URL", "isMoved := found && e.URL == \"\""},
 	}},
 	{"a link opens two sessions", []edit{
 		{inStore, "WHERE hash = $1 AND session_id = '' AND", "WHERE hash = $1 AND"},

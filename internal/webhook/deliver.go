@@ -270,7 +270,11 @@ func (s *Service) record(ctx context.Context, l Lease, before Endpoint, all []tr
 		if err != nil {
 			return err
 		}
+		isMoved := found && e.URL != before.URL // it was changed meanwhile, and the attempts say nothing of the new address
 		for _, t := range all {
+			if isMoved && t.Status != Delivered {
+				t.Status, t.DueAt = Pending, s.now()
+			}
 			if err := tx.SaveAttempt(ctx, t.taken, t.Delivery); err != nil {
 				return err
 			}
@@ -279,7 +283,7 @@ func (s *Service) record(ctx context.Context, l Lease, before Endpoint, all []tr
 			return nil
 		}
 		now := s.now()
-		if e.URL != before.URL { // it was changed meanwhile, and the attempts say nothing of the new address
+		if isMoved {
 			return tx.EndLease(ctx, l, now)
 		}
 		h := &e.Health

@@ -578,6 +578,26 @@ func TestDelivery_OldFailuresAreForgotten(t *testing.T) {
 	}
 }
 
+// An endpoint moves while its old address answers that it is gone. The new address gets the event.
+func TestDelivery_MovedMeanwhile_NewAddressGetsIt(t *testing.T) {
+	for _, code := range []int{http.StatusGone, http.StatusServiceUnavailable} {
+		d := newDesk(t)
+		old, next := newReceiver(t), newReceiver(t)
+		e, _ := d.add(old.URL)
+		old.answers(func(w http.ResponseWriter, _ *http.Request) {
+			_, err := d.Change(context.WithoutCancel(t.Context()), operator, e.ID, webhook.Change{URL: &next.URL})
+			d.must(err)
+			w.WriteHeader(code)
+		})
+		d.events(1)
+		d.work()
+		d.work()
+		if got := next.take(); len(got) != 1 || d.endpoint(e.ID).Status != webhook.Enabled {
+			t.Errorf("after %d from the old address, the new one got %d events, and the endpoint is %+v", code, len(got), d.endpoint(e.ID))
+		}
+	}
+}
+
 // TestDelivery_NotWritten_HarmsNoOther has an event that can't be written: nothing is posted in its place, the other is delivered, and the
 // endpoint is not to blame.
 func TestDelivery_NotWritten_HarmsNoOther(t *testing.T) {
