@@ -146,9 +146,9 @@ const accountSettings = "account_of_gateway_"
 
 func accountSetting(name gateway.Name) string { return accountSettings + string(name) }
 
-// isNewAccount refuses an account from which a gateway of another name has paid, unless it is this one's: what the account ever paid would
+// checkAccountName refuses an account from which a gateway of another name has paid, unless it is this one's: what the account ever paid would
 // be transfers of another gateway, which match no payout, and would stop every seller who was paid.
-func (b *Datastore) isNewAccount(ctx context.Context, name gateway.Name, account string) error {
+func (b *Datastore) checkAccountName(ctx context.Context, name gateway.Name, account string) error {
 	kept, err := b.db.PinnedUnder(ctx, accountSettings)
 	if err != nil {
 		return err
@@ -188,7 +188,7 @@ func (b *Datastore) checkGatewayAccount(ctx context.Context, name gateway.Name, 
 		return nil
 	}
 	setting := accountSetting(name)
-	if err := b.isNewAccount(ctx, name, account); err != nil {
+	if err := b.checkAccountName(ctx, name, account); err != nil {
 		return err
 	}
 	encrypted, err := b.keys.Encrypt(account, setting)

@@ -59,8 +59,8 @@ type Set struct {
 
 	mu      sync.Mutex
 	readAt  time.Time
-	trouble func(error)   // hears why the source can't be used, once until it can again
-	inVain  bool          // the last read was
+	trouble func(error)   // is called when reading the source begins to fail
+	failing bool          // whether the last read failed
 	unknown *rate.Limiter // of reads for keys that are not known
 }
 
@@ -272,10 +272,10 @@ func (s *Set) read() {
 			s.keys.Store(next)
 		}
 	}
-	if err != nil && !s.inVain && s.trouble != nil {
+	if err != nil && !s.failing && s.trouble != nil {
 		s.trouble(fmt.Errorf("the key set %s can't be used, and the keys that were read before stay in use: %w", s.source, err))
 	}
-	s.inVain = err != nil
+	s.failing = err != nil
 }
 
 // OnTrouble has f called when the source can't be used while the service runs: once, until it can be used again.
