@@ -59,12 +59,7 @@ func TestUnlinkIdentity(t *testing.T) {
 
 // TestUnlinkIdentity_ByProof takes the proof of a passkey, which is then the only way to sign in.
 func TestUnlinkIdentity_ByProof(t *testing.T) {
-	h, p := openStreet(t)
-	p.says.Email = "asha@example.com"
-	b := h.browser()
-	b.get(b.begin("/api/auth/provider-a?role=seller")).wantSentTo(t, "/dashboard")
-	me := b.get("/api/auth/me").want(t, 200)
-	seller := user{me.text(t, "data.user.id"), me.text(t, "data.user.email"), b.cookies["bursar"].Value, ""}
+	h, seller := withoutPassword(t)
 	unlink := func(proof string) answer {
 		return h.do(call{method: "DELETE", path: "/api/auth/identities/provider-a", token: seller.token, header: header("Step-Up", proof)})
 	}
@@ -89,13 +84,19 @@ func TestUnlinkIdentity_ByProof(t *testing.T) {
 
 // An app alone signs nobody in.
 func TestUnlinkIdentity_AppIsNoWayIn(t *testing.T) {
+	h, seller := withoutPassword(t)
+	a, _, _ := h.enrol(seller)
+	proof := h.stepUp(seller, `"action":"identity.unlink","provider":"provider-a","code":"`+a.code()+`"`).want(t, 200).text(t, "data.proof")
+	h.do(call{method: "DELETE", path: "/api/auth/identities/provider-a", token: seller.token, header: header("Step-Up", proof)}).wantFailure(t, 409, "last_way_in")
+}
+
+// withoutPassword is a seller who can sign in through one provider alone.
+func withoutPassword(t *testing.T) (*fixture, user) {
+	t.Helper()
 	h, p := openStreet(t)
 	p.says.Email = "asha@example.com"
 	b := h.browser()
 	b.get(b.begin("/api/auth/provider-a?role=seller")).wantSentTo(t, "/dashboard")
 	me := b.get("/api/auth/me").want(t, 200)
-	seller := user{me.text(t, "data.user.id"), me.text(t, "data.user.email"), b.cookies["bursar"].Value, ""}
-	a, _, _ := h.enrol(seller)
-	proof := h.stepUp(seller, `"action":"identity.unlink","provider":"provider-a","code":"`+a.code()+`"`).want(t, 200).text(t, "data.proof")
-	h.do(call{method: "DELETE", path: "/api/auth/identities/provider-a", token: seller.token, header: header("Step-Up", proof)}).wantFailure(t, 409, "last_way_in")
+	return h, user{me.text(t, "data.user.id"), me.text(t, "data.user.email"), b.cookies["bursar"].Value, ""}
 }
