@@ -157,8 +157,9 @@ func endMailTokens(ctx context.Context, tx Tx, userID string) error {
 // reasonUndone is for the seller whose change of the address was undone.
 const reasonUndone = "This bank account was registered after a change of your e-mail address that was undone. If it is yours, register it again."
 
-// UndoEmailChange gives the account its former address back and ends all its sessions. It removes what was added since: a password, second factors, ways
-// to sign in through a provider; and rejects the bank accounts that were registered since. Payouts are on hold afterwards. It fails with [ErrMailToken].
+// UndoEmailChange gives the account its former address back, ends all its sessions and removes its password: a thief who changed the address may know it. It
+// removes what was added since, second factors and ways to sign in through a provider, and rejects the bank accounts that were registered since. Payouts
+// are on hold afterwards. It fails with [ErrMailToken].
 func (s *Service) UndoEmailChange(ctx context.Context, token string, from Device) error {
 	t, err := s.mailToken(ctx, token, UndoEmailChange)
 	if err != nil {
@@ -179,12 +180,12 @@ func (s *Service) UndoEmailChange(ctx context.Context, token string, from Device
 		if err := s.endSessions(ctx, tx, u.ID, "", endedByUndo); err != nil {
 			return err
 		}
-		// A thief who had changed the address would come back by a password, through a provider, by a factor or by the link mailed about it. What was
-		// mailed about another bank account went to the thief.
-		since := t.CreatedAt.Add(-undoMargin)
-		if err := removePasswordSince(ctx, tx, u, since); err != nil {
+		// A thief who had changed the address would come back by the password, known to them or set by them, through a provider, by a factor or by the
+		// link mailed about it. What was mailed about another bank account went to the thief.
+		if _, err := tx.SetPasswordHash(ctx, u.ID, u.PasswordHash, ""); err != nil {
 			return err
 		}
+		since := t.CreatedAt.Add(-undoMargin)
 		if err := tx.RemoveIdentitiesSince(ctx, u.ID, since); err != nil {
 			return err
 		}
@@ -206,22 +207,4 @@ func (s *Service) UndoEmailChange(ctx context.Context, token string, from Device
 		s.o.Logger.WarnContext(ctx, "change of an e-mail address undone", slog.String("user_id", t.UserID))
 	}
 	return err
-}
-
-// removePasswordSince removes a user's password if the user set it at an instant or later: a link to another address sets one too.
-func removePasswordSince(ctx context.Context, tx Tx, u User, since time.Time) error {
-	for _, set := range []ledger.Type{ledger.AccountPasswordChanged, ledger.AccountPasswordReset} {
-		at, err := tx.NewestOfType(ctx, u.ID, u.ID, set)
-		if err != nil {
-			return err
-		}
-		if at.Before(since) {
-			continue
-		}
-		if _, err := tx.SetPasswordHash(ctx, u.ID, u.PasswordHash, ""); err != nil {
-			return err
-		}
-		u.PasswordHash = ""
-	}
-	return nil
 }

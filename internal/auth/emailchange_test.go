@@ -82,7 +82,8 @@ func TestUndoEmailChange_EndsLaterOnesAlone(t *testing.T) {
 	wantErr(t, s.UndoEmailChange(t.Context(), thiefs2, den), nil)
 	_, err = s.Register(t.Context(), auth.Registration{Name: "Mallory", Email: email, Password: nextPassword, Device: den})
 	wantErr(t, err, auth.ErrEmailReserved)
-	thief, err := s.login(thiefs, password, den)
+	s.setByLink(thiefs, nextPassword)
+	thief, err := s.login(thiefs, nextPassword, den)
 	wantErr(t, err, nil)
 	s.clock.advance(2 * time.Minute) // a mail of a kind goes to an address once a minute
 	third := s.confirmTo(s.principal(thief), thiefs, "third@evil.example")

@@ -11,6 +11,22 @@ import (
 	"bursar/internal/mail"
 )
 
+// setByLink has a link mailed to an address, and sets a password by it.
+func (w *fixture) setByLink(address, password string) {
+	w.t.Helper()
+	wantErr(w.t, w.ForgotPassword(w.t.Context(), address, den), nil)
+	if _, err := w.AnswerMailRequest(w.t.Context()); err != nil {
+		w.t.Fatal(err)
+	}
+	var token string
+	for _, d := range w.mailbox.To(address) {
+		if m, ok := d.(mail.ResetPassword); ok {
+			token = m.Token
+		}
+	}
+	wantErr(w.t, w.SetForgottenPassword(w.t.Context(), token, password, den), nil)
+}
+
 // A thief moves the account to an address of theirs, has a link mailed there that sets a password, and sets one. The owner undoes the change, and
 // that password signs nobody in.
 func TestUndoEmailChange_EndsPassword(t *testing.T) {
@@ -18,21 +34,27 @@ func TestUndoEmailChange_EndsPassword(t *testing.T) {
 	ctx := t.Context()
 	in := s.squat()
 	undo := s.moveAccount(s.principal(in))
-	wantErr(t, s.ForgotPassword(ctx, thiefs, den), nil)
-	if _, err := s.AnswerMailRequest(ctx); err != nil {
-		t.Fatal(err)
-	}
-	var token string
-	for _, d := range s.mailbox.To(thiefs) {
-		if m, ok := d.(mail.ResetPassword); ok {
-			token = m.Token
-		}
-	}
 	const thiefsPassword = "the thief's own phrase"
-	wantErr(t, s.SetForgottenPassword(ctx, token, thiefsPassword, den), nil)
+	s.setByLink(thiefs, thiefsPassword)
 	wantErr(t, s.UndoEmailChange(ctx, undo, home), nil)
 	if _, err := s.login(email, thiefsPassword, den); !errors.Is(err, auth.ErrCredentials) {
 		t.Errorf("the change is undone, and the password that the thief set by the other address is answered with %v", err)
+	}
+}
+
+// A thief who knows the password moves the account. The owner undoes the change. The password signs nobody in, and the owner sets another one by a link.
+func TestUndoEmailChange_EndsKnownPassword(t *testing.T) {
+	s := newStreet(t)
+	ctx := t.Context()
+	undo := s.moveAccount(s.principal(s.squat()))
+	wantErr(t, s.UndoEmailChange(ctx, undo, home), nil)
+	if _, err := s.login(email, password, den); !errors.Is(err, auth.ErrCredentials) {
+		t.Errorf("the change is undone, and the password, by which the thief may have come, is answered with %v", err)
+	}
+	const another = "the owner's other phrase"
+	s.setByLink(email, another)
+	if _, err := s.login(email, another, home); err != nil {
+		t.Errorf("the owner has set another password, and is answered with %v", err)
 	}
 }
 

@@ -121,7 +121,16 @@ func (a *member) undoSecondMove() {
 		err := a.on.users.UndoEmailChange(a.m.ctx, token, auth.Device{})
 		a.m.assert(takeoversEndAccess, err == nil, a.id, "%s was moved twice, and the second change and then the first are undone: %v", former, err)
 	}
-	a.token = a.signIn().token
+	a.returns()
+}
+
+// returns has the owner sign in after an undone change of the address. The password, which a thief may know, is not good any more, and a mailed link sets it again.
+func (a *member) returns() {
+	in := a.tell("POST", "/api/auth/login", "email", a.email, "password", a.password)
+	a.holds("the password of before an undone change of the address", in, http.StatusUnauthorized)
+	err := a.m.setForgotten(a.on, a.id, a.email, a.password)
+	a.m.assert(takeoversEndAccess, err == nil, a.id, "%s has the address again, and can't set a password: %v", a.email, err)
+	a.token = a.signIn().token // by the password alone
 }
 
 // moveUnconfirmed has a person who never confirmed an address change it. The former one may be another person's, so the mail to it has neither the
@@ -177,7 +186,7 @@ func (a *member) undoAfterFactor() {
 	err = a.on.users.UndoFactors(a.m.ctx, about.Token, auth.Device{})
 	a.m.assert(takeoversEndAccess, errors.Is(err, auth.ErrMailToken), a.id, "the change of the address of %s was undone, and a link about a factor that was mailed to the other one is answered with %v", former, err)
 	a.email = former
-	a.token = a.signIn().token // by the password alone
+	a.returns()
 }
 
 // leaveWithProvider deletes an account that has a profile and a way in through a provider. Nothing of both is left, and who comes back gets another account.

@@ -40,7 +40,7 @@ func (m *market) checkEmailChange() {
 	err = on.users.SetForgottenPassword(m.ctx, before.Token, newPassword, auth.Device{})
 	m.assert(takeoversEndAccess, before.Token != "" && errors.Is(err, auth.ErrMailToken), s.id,
 		"%s has another address, and a link that was mailed to the former one sets the password: %v", s.id, err)
-	err = m.setForgotten(on, s, movedTo(s), thiefsPassword)
+	err = m.setForgotten(on, s.id, movedTo(s), thiefsPassword)
 	thief, err2 := on.users.Login(m.ctx, auth.Credentials{Email: movedTo(s), Password: thiefsPassword})
 	if !m.assert(answersAreKnown, err == nil && err2 == nil, s.id, "%s can't set a password and sign in with the other address: %v, %v", s.id, err, err2) {
 		return
@@ -69,7 +69,7 @@ func (m *market) checkEmailChange() {
 		"the change of the address of %s was undone, and a session of before was answered with %v, the other address with %v, and the link again with %v", s.id, err, err2, err3)
 	_, err = m.login(on, s, thiefsPassword)
 	m.assert(takeoversEndAccess, errors.Is(err, auth.ErrCredentials), s.id, "%s has the former address again, and the password that was set meanwhile is answered with %v", s.id, err)
-	err = m.setForgotten(on, s, emailOf(s.id), s.password)
+	err = m.setForgotten(on, s.id, emailOf(s.id), s.password)
 	_, hasProvider := mailTo[mail.PasswordAtProvider](m, s.id)
 	if hasProvider { // the mail says to sign in there, and an operator sets a password
 		_, err = on.users.ResetPassword(m.ctx, decision.By{Operator: "simulate"}, s.id, s.password, false)

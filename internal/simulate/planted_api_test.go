@@ -282,7 +282,7 @@ var apiBugs = []planted{
 	{"that nothing of another transfer left is forgotten", []edit{
 		{inPayout, "if p.endedUnpaid() {\n\t\tp.Progress = r.Progress", "if p.isRefundedOf(r) {\n\t\tp.Progress = r.Progress"},
 	}},
-	{"a password that was set at another address signs in after the undo", []edit{
-		{inAuth, "if at.Before(since) {\n\t\t\tcontinue", "if at.Before(since) || true {\n\t\t\tcontinue"},
+	{"a password that a thief may know signs in after the undo", []edit{
+		{inAuth, "if _, err := tx.SetPasswordHash(ctx, u.ID, u.PasswordHash, \"\"); err != nil {\n\t\t\treturn err\n\t\t}\n\t\tsince", "since"},
 	}},
 }

@@ -56,7 +56,7 @@ func (m *market) resetWithoutMoney(on *instance, s *seller) {
 func (m *market) resetPassword(on *instance, s *seller) (told mail.PasswordChanged, isTold bool, err error) {
 	m.undoing = true
 	defer func() { m.undoing = false }()
-	if err := m.setForgotten(on, s, emailOf(s.id), newPassword); err != nil {
+	if err := m.setForgotten(on, s.id, emailOf(s.id), newPassword); err != nil {
 		return told, false, err
 	}
 	s.password = newPassword
@@ -64,12 +64,12 @@ func (m *market) resetPassword(on *instance, s *seller) (told mail.PasswordChang
 	return told, isTold, nil
 }
 
-// setForgotten has a link mailed to an address of a seller's account, and sets a password by it.
-func (m *market) setForgotten(on *instance, s *seller, address, password string) error {
+// setForgotten has a link mailed to an address of a user's account, and sets a password by it.
+func (m *market) setForgotten(on *instance, id, address, password string) error {
 	if err := on.users.ForgotPassword(m.ctx, address, auth.Device{}); err != nil {
 		return err
 	}
 	_, err := on.users.AnswerMailRequest(m.ctx)
-	link, _ := mailTo[mail.ResetPassword](m, s.id)
+	link, _ := mailTo[mail.ResetPassword](m, id)
 	return errors.Join(err, on.users.SetForgottenPassword(m.ctx, link.Token, password, auth.Device{}))
 }
