@@ -146,7 +146,7 @@ const accountSettings = "account_of_gateway_"
 
 func accountSetting(name gateway.Name) string { return accountSettings + string(name) }
 
-// checkAccountName refuses an account from which a gateway of another name has paid, unless it is this one's: what the account ever paid would
+// checkAccountName refuses an account from which a gateway of another name has paid, unless this one has paid from it too: what the account ever paid would
 // be transfers of another gateway, which match no payout, and would stop every seller who was paid.
 func (b *Datastore) checkAccountName(ctx context.Context, name gateway.Name, account string) error {
 	kept, err := b.db.PinnedUnder(ctx, accountSettings)
@@ -162,11 +162,8 @@ func (b *Datastore) checkAccountName(ctx context.Context, name gateway.Name, acc
 		if before != account {
 			continue
 		}
-		if gateway.Name(other) == name {
-			return nil
-		}
 		hasTaken, err := b.db.MayHaveTaken(ctx, gateway.Name(other))
-		if err != nil {
+		if err != nil || hasTaken && gateway.Name(other) == name {
 			return err
 		}
 		if hasTaken {

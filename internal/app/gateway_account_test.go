@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"bursar/internal/config"
+	"bursar/internal/gateway"
 	"bursar/internal/keyset"
 	"bursar/internal/ledger"
 	"bursar/internal/money"
@@ -91,6 +92,9 @@ func TestCheckGatewayAccount(t *testing.T) {
 		t.Errorf("kept is %q, %v; want the number encrypted", kept, err)
 	}
 	place := storetest.Place{Path: filepath.Join(dir, "bursar.db")}
+	if err := datastore.checkGatewayAccount(t.Context(), "razorpayx-first", before, true); err != nil { // it is renamed before it pays
+		t.Error(err)
+	}
 	place.ByHand(t, `PRAGMA foreign_keys = OFF; INSERT INTO payouts (id, seller_id, bank_account_id, amount, fee, notes, rail, gateway, requested_at, arrive_at, state, status, sent_at)
 		VALUES ('pyt_1', 'usr_1', 'bka_1', 100, 0, '', 'IMPS', 'razorpayx', 1, 1, 'unknown', 'processing', 1)`)
 	err = check(after)
@@ -100,9 +104,12 @@ func TestCheckGatewayAccount(t *testing.T) {
 	if err := check(before); err != nil {
 		t.Errorf("put back: %v", err)
 	}
-	for _, mayChange := range []bool{true, false} {
-		if err := datastore.checkGatewayAccount(t.Context(), "razorpayx-2", before, mayChange); err == nil || !strings.Contains(err.Error(), "from which gateway razorpayx has paid") {
-			t.Errorf("the same account under another name: %v", err)
+	for _, name := range []gateway.Name{"razorpayx-2", "razorpayx-first"} {
+		for _, mayChange := range []bool{true, false} {
+			err := datastore.checkGatewayAccount(t.Context(), name, before, mayChange)
+			if err == nil || !strings.Contains(err.Error(), "from which gateway razorpayx has paid") {
+				t.Errorf("the same account under the name %s: %v", name, err)
+			}
 		}
 	}
 	place.ByHand(t, `UPDATE payouts SET state = 'waiting'`)

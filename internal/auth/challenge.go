@@ -39,11 +39,13 @@ type challenge struct {
 	Method   string    `json:"m"`
 	Nonce    string    `json:"n"`
 	At       time.Time `json:"t"`
-	// Link is an identity that may sign in to the account from now on, once the second proof is there.
-	Link *challengeLink `json:"l,omitempty"`
+	// Identity is the one of a sign-in through a provider: it ends with the link. ToLink says that the identity may sign in to the account from now
+	// on, once the second proof is there.
+	Identity *challengeIdentity `json:"l,omitempty"`
+	ToLink   bool               `json:"k,omitempty"`
 }
 
-type challengeLink struct {
+type challengeIdentity struct {
 	Issuer  string `json:"i"`
 	Subject string `json:"s"`
 	Email   string `json:"e"`
@@ -57,10 +59,10 @@ func passwordBinding(hash string) string {
 }
 
 // challenge asks for the second proof, as a failure of the sign-in. Its details have what the proof can be made of.
-func (s *Service) challenge(user User, method string, all []Factor, link *Identity) error {
-	c := challenge{User: user.ID, Password: passwordBinding(user.PasswordHash), Method: method, Nonce: id.Random(nonceDigits), At: s.o.Now()}
-	if link != nil {
-		c.Link = &challengeLink{link.Issuer, link.Subject, link.Email}
+func (s *Service) challenge(user User, method string, all []Factor, who *Identity, toLink bool) error {
+	c := challenge{User: user.ID, Password: passwordBinding(user.PasswordHash), Method: method, Nonce: id.Random(nonceDigits), At: s.o.Now(), ToLink: toLink}
+	if who != nil {
+		c.Identity = &challengeIdentity{who.Issuer, who.Subject, who.Email}
 	}
 	text, err := json.Marshal(c)
 	if err != nil {
@@ -232,27 +234,36 @@ func (s *Service) answer(ctx context.Context, tx Tx, user User, c challenge, r S
 			return false, err
 		}
 	}
-	return false, s.linkAnswered(ctx, tx, user.ID, c, r.Device)
+	return false, s.answerByIdentity(ctx, tx, user, c, r.Device)
 }
 
-// linkAnswered links the identity that a challenge is about, if it is about one. It fails with [ErrChallenge] if the account's
-// address is another one by now, its user an admin, or the identity was linked meanwhile.
-func (s *Service) linkAnswered(ctx context.Context, tx Tx, userID string, c challenge, from Device) error {
-	if c.Link == nil {
+// answerByIdentity wants the identity of a challenge, if it has one, to be the user's still, and links it if it is to be linked. It fails with
+// [ErrChallenge] if the account's address is another one by now, its user an admin, or the identity was unlinked or linked to another user meanwhile.
+func (s *Service) answerByIdentity(ctx context.Context, tx Tx, user User, c challenge, from Device) error {
+	if c.Identity == nil {
 		return nil
 	}
-	user, found, err := tx.UserForUpdate(ctx, userID)
+	who := *c.Identity
+	owner, linked, err := tx.UserByIdentity(ctx, who.Issuer, who.Subject)
+	if errors.Is(err, ErrTampered) {
+		s.tampered(ctx, tamperedIdentity, slog.String("user", owner.ID), slog.String("issuer", who.Issuer))
+		return ErrChallenge.Because(err)
+	}
+	if err != nil || linked && owner.ID == user.ID {
+		return err
+	}
+	user, found, err := tx.UserForUpdate(ctx, user.ID)
 	if err != nil {
 		return err
 	}
-	if !found || !user.Verified || user.Role == Admin || EmailKey(user.Email) != EmailKey(c.Link.Email) {
+	if !c.ToLink || linked || !found || !user.Verified || user.Role == Admin || EmailKey(user.Email) != EmailKey(who.Email) {
 		return ErrChallenge
 	}
-	added, err := tx.AddIdentity(ctx, userID, Identity{Issuer: c.Link.Issuer, Subject: c.Link.Subject, Email: c.Link.Email}, s.o.Now())
+	added, err := tx.AddIdentity(ctx, user.ID, Identity{Issuer: who.Issuer, Subject: who.Subject, Email: who.Email}, s.o.Now())
 	if err != nil || !added {
 		return orElse(err, ErrChallenge)
 	}
-	return s.notifyIdentity(ctx, tx, userID, ledger.AccountIdentityLinked, c.Link.Issuer, from)
+	return s.notifyIdentity(ctx, tx, user.ID, ledger.AccountIdentityLinked, who.Issuer, from)
 }
 
 // orElse is err, or what a condition that does not hold fails with.

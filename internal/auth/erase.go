@@ -82,7 +82,7 @@ func (s *Service) erase(ctx context.Context, tx Tx, p Principal, from Device) er
 		return err
 	}
 	for _, move := range moves {
-		if !slices.Contains(addresses, move.Email) {
+		if now.Before(move.ExpiresAt) && !slices.Contains(addresses, move.Email) {
 			addresses = append(addresses, move.Email)
 		}
 	}

@@ -70,6 +70,28 @@ func TestDeleteAccount_FormerAddressHears(t *testing.T) {
 	}
 }
 
+// What undoes a change of the address has expired, or was changed outside the service. Its address hears nothing, and the account is deleted.
+func TestDeleteAccount_DeadUndo_IsNotMailed(t *testing.T) {
+	for name, end := range map[string]func(w *fixture){
+		"expired": func(w *fixture) { w.clock.advance(mail.UndoLife + time.Hour) },
+		"tampered": func(w *fixture) {
+			w.place.ByHand(t, `UPDATE mail_tokens SET email = 'else@example.com' WHERE purpose = 'undo_email'`)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newFixture(t)
+			w.moveAccount(w.principal(w.register()))
+			end(w)
+			now, err := w.login(thiefs, password, den)
+			wantErr(t, err, nil)
+			wantErr(t, w.DeleteAccount(t.Context(), w.principal(now), password, den), nil)
+			if all := mailed[mail.AccountDeleted](w); len(all) > 0 {
+				t.Errorf("mailed to the former address: %+v", all)
+			}
+		})
+	}
+}
+
 // A user who signs in through a provider proves it by a fresh sign-in, and their identity is a stranger's afterwards.
 func TestDeleteAccount_WithoutPassword(t *testing.T) {
 	s := newStreet(t)

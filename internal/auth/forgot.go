@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"time"
 
 	"bursar/internal/fault"
@@ -87,12 +88,12 @@ func (s *Service) AnswerMailRequest(ctx context.Context) (answered int, err erro
 // mailReset answers a request for another password.
 func (s *Service) mailReset(ctx context.Context, tx Tx, u User, r MailRequest, now time.Time) error {
 	request := mail.Request{At: r.At, Address: r.From.inMail().Address, Agent: r.From.inMail().Agent}
-	if u.PasswordHash == "" && len(s.o.Providers) > 0 {
-		linked, err := tx.HasIdentity(ctx, u.ID)
+	if u.PasswordHash == "" {
+		linked, err := tx.Identities(ctx, u.ID)
 		if err != nil {
 			return err
 		}
-		if linked {
+		if slices.ContainsFunc(linked, s.isSetUp) {
 			_, err := s.o.Mails.Queue(ctx, tx, mail.Mail{User: u.ID, To: u.Email, Data: mail.PasswordAtProvider{Request: request}})
 			return err
 		}

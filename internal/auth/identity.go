@@ -80,11 +80,7 @@ func (s *Service) admitIdentity(ctx context.Context, who Identity, f flow, r Pro
 		return SignIn{}, err
 	}
 	if second {
-		var link *Identity
-		if did == accountToLink {
-			link = &who
-		}
-		return SignIn{}, s.challenge(user, MethodProvider, factors, link)
+		return SignIn{}, s.challenge(user, MethodProvider, factors, &who, did == accountToLink)
 	}
 	s.logSignIn(ctx, f.Provider, user, did, r.Device)
 	signIn, err := s.signInto(user, session.ID, session.Counter, now)

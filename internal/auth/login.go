@@ -145,7 +145,7 @@ func (s *Service) admit(ctx context.Context, user User, rehashed, known string, 
 		return SignIn{}, err
 	}
 	if second {
-		return SignIn{}, s.challenge(user, MethodPassword, factors, nil)
+		return SignIn{}, s.challenge(user, MethodPassword, factors, nil, false)
 	}
 	s.o.Logger.InfoContext(ctx, "signed in", slog.String("user_id", user.ID), slog.String("address", device.Address))
 	return signIn, nil

@@ -502,6 +502,18 @@ func TestForgotPassword_ProvidersGone(t *testing.T) {
 	wantErr(t, err, nil)
 }
 
+// A provider was replaced by one with another issuer. Its users can't sign in there any more, and get a link.
+func TestForgotPassword_ProviderReplaced(t *testing.T) {
+	s := newStreet(t)
+	s.mustArrive(asha())
+	s.a.issuer = "https://another.example"
+	wantErr(t, s.ForgotPassword(t.Context(), email, home), nil)
+	s.answerMails()
+	if all := s.mailbox.To("Asha@Example.com"); len(all) != 1 || all[0].Kind() != mail.KindResetPassword {
+		t.Errorf("mailed %+v; want a link", all)
+	}
+}
+
 func TestForgotPassword_AtTheProvider(t *testing.T) {
 	s := newStreet(t)
 	s.mustArrive(asha())

@@ -134,7 +134,7 @@ type Tx interface {
 	RemoveIdentitiesSince(ctx context.Context, userID string, since time.Time) error
 	// DeleteMailTokensSince deletes the tokens of a purpose that were made at an instant or later.
 	DeleteMailTokensSince(ctx context.Context, userID string, purpose MailPurpose, since time.Time) error
-	// MailTokens lists the tokens of a purpose, the oldest first, those too that have expired.
+	// MailTokens lists the tokens of a purpose that the service wrote, the oldest first, those too that have expired.
 	MailTokens(ctx context.Context, userID string, purpose MailPurpose) ([]MailToken, error)
 	InsertMailRequest(ctx context.Context, r MailRequest) error
 	// TakeMailRequest takes out the oldest request that no other transaction is taking, if there is one.

@@ -209,8 +209,8 @@ func (s *Service) refuseIfFull(ctx context.Context, t try) error {
 	now := s.o.Now()
 	var wait time.Duration
 	for _, b := range buckets {
-		if at, used := virtual[b.name]; used {
-			wait = max(wait, b.wait(at, now))
+		if left := b.wait(virtual[b.name], now); left <= b.every { // a longer one is of a clock that was ahead, and count knows
+			wait = max(wait, left)
 		}
 	}
 	return s.refuse(t, wait)

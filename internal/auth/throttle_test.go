@@ -429,3 +429,22 @@ func TestThrottle_Off(t *testing.T) {
 		}
 	}
 }
+
+// An instance's clock was a day ahead while a user signed in through it, and is corrected. The user signs in with the right password.
+func TestThrottle_ClockWasAhead(t *testing.T) {
+	w := newFixture(t)
+	w.register()
+	w.clock.advance(24 * time.Hour)
+	_, err := w.login(email, password, cafe)
+	wantErr(t, err, nil)
+	w.fail(email, attacker)
+	w.clock.advance(-24 * time.Hour)
+	for _, from := range []auth.Device{cafe, attacker} {
+		if _, err := w.login(email, password, from); err != nil {
+			t.Errorf("with the right password from %s: %v", from.Address, err)
+		}
+	}
+	if tried, _ := w.fail(email, attacker); tried != 20 {
+		t.Errorf("%d wrong tries, want 20", tried)
+	}
+}

@@ -94,16 +94,19 @@ func (s *Service) unlink(ctx context.Context, tx Tx, p Principal, issuer string,
 // canSignInWithout reports whether a user can sign in without the identities at one issuer: by a password, by a passkey alone, or through
 // another provider that is set up.
 func (s *Service) canSignInWithout(ctx context.Context, tx Tx, user User, linked []LinkedIdentity, issuer string) (bool, error) {
-	isAnother := func(i LinkedIdentity) bool {
-		provider, _ := s.providerOf(i.Issuer)
-		return i.Issuer != issuer && provider != ""
-	}
+	isAnother := func(i LinkedIdentity) bool { return i.Issuer != issuer && s.isSetUp(i) }
 	if user.PasswordHash != "" || slices.ContainsFunc(linked, isAnother) {
 		return true, nil
 	}
 	all, err := s.factorsOf(ctx, tx, user.ID)
 	isPasskey := func(f Factor) bool { return f.Kind == FactorPasskey && f.Confirmed() }
 	return s.OffersPasskeys() && slices.ContainsFunc(all, isPasskey), err
+}
+
+// isSetUp reports whether a user can sign in through the provider of an identity.
+func (s *Service) isSetUp(i LinkedIdentity) bool {
+	provider, _ := s.providerOf(i.Issuer)
+	return provider != ""
 }
 
 // clearWaysIn removes all second factors and all identities of a user whose account an operator resets, and records each issuer.

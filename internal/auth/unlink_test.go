@@ -138,11 +138,15 @@ func TestUnlinkIdentity_SecondFactor_NeedsProof(t *testing.T) {
 	}
 	wantErr(t, s.UnlinkIdentity(ctx, proveFor(auth.ActionDeleteAccount), auth.ProviderA, "", home), auth.ErrStepUp)
 	wantErr(t, s.UnlinkIdentity(ctx, proveFor(auth.ActionUnlinkIdentity, "provider-b"), auth.ProviderA, "", home), auth.ErrStepUp)
+	_, err := s.arrive(asha())
+	begun := s.challengeOf(err)
 	wantErr(t, s.UnlinkIdentity(ctx, proveFor(auth.ActionUnlinkIdentity, "provider-a"), auth.ProviderA, "", home), nil)
 	if n := s.linked(in.User.ID); n != 0 {
 		t.Errorf("%d identities are linked", n)
 	}
-	_, err := s.arrive(asha()) // the second factor proves more than the address
+	_, err = s.LoginFactor(ctx, auth.SecondStep{Challenge: begun, SecondProof: auth.SecondProof{Code: code()}, Device: home})
+	wantErr(t, err, auth.ErrChallenge) // it began by what was unlinked since
+	_, err = s.arrive(asha())          // the second factor proves more than the address
 	_, err = s.LoginFactor(ctx, auth.SecondStep{Challenge: s.challengeOf(err), SecondProof: auth.SecondProof{Code: code()}, Device: home})
 	wantErr(t, err, nil)
 	if n := s.linked(in.User.ID); n != 1 {

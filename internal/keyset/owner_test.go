@@ -4,6 +4,9 @@ package keyset
 
 import (
 	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -29,5 +32,48 @@ func TestRotate_ByRoot_FileKeepsItsOwner(t *testing.T) {
 	}
 	if is, ok := info.Sys().(*syscall.Stat_t); !ok || is.Uid != service || is.Gid != service || info.Mode().Perm() != ownerOnly {
 		t.Errorf("the file belongs to user %d and group %d with mode %#o; want %d and the owner alone", is.Uid, is.Gid, info.Mode().Perm(), service)
+	}
+}
+
+// The service's user owns the key file, whose group is another one's. That user rotates the keys: the group may do nothing with the file.
+func TestRotate_ByOwner_ForeignGroup(t *testing.T) {
+	const asked = "BURSAR_TEST_ROTATE"
+	if path := os.Getenv(asked); path != "" { // the process that is started below
+		s, err := Open(t.Context(), File(path))
+		if err == nil {
+			err = s.Rotate(t.Context(), time.Now(), 0)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if os.Getuid() != 0 {
+		t.Skip("only root can give a file away")
+	}
+	dir, err := os.MkdirTemp("/tmp", "keyset") // where another user may go
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	path, program := filepath.Join(dir, "keys.json"), filepath.Join(dir, "test")
+	open(t, path)
+	const service = 65534
+	own, err := os.ReadFile(os.Args[0])
+	for _, do := range []func() error{
+		func() error { return err },
+		func() error { return os.WriteFile(program, own, 0o755) },
+		func() error { return os.Chown(path, service, 0) },
+		func() error { return os.Chown(dir, service, service) },
+	} {
+		if err := do(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rotate := exec.CommandContext(t.Context(), program, "-test.run", "^"+t.Name()+"$")
+	rotate.Dir, rotate.Env = dir, append(os.Environ(), asked+"="+path)
+	rotate.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: service, Gid: service}}
+	if said, err := rotate.CombinedOutput(); err != nil {
+		t.Errorf("the owner of the key file can't rotate the keys: %v\n%s", err, strings.TrimSpace(string(said)))
 	}
 }

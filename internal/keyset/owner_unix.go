@@ -16,7 +16,7 @@ func giveTo(file *os.File, owner fs.FileInfo) error {
 	if err != nil || !known {
 		return err
 	}
-	if is, known := info.Sys().(*syscall.Stat_t); known && is.Uid == want.Uid && is.Gid == want.Gid {
+	if is, known := info.Sys().(*syscall.Stat_t); known && is.Uid == want.Uid {
 		return nil
 	}
 	if err := file.Chown(int(want.Uid), int(want.Gid)); err != nil {

@@ -50,18 +50,27 @@ func (s *Service) ReconcileStartup(ctx context.Context) error {
 	return nil
 }
 
-// lastSending returns when the newest untampered payout was sent through a gateway: a later time that was written outside the service would hide
-// what was paid before it. Without such a payout it returns when the first user came here, and zero without users. What was sent
-// through another gateway does not count, because this one may not have been configured since.
+// lastSending returns from when on a gateway may have made transfers that are not known here: the first sending of the newest untampered payouts through
+// it. A later time, written outside the service or by a clock that was ahead, would hide what was paid before it. Without such a payout lastSending
+// returns when the first user came here, and zero without users. What was sent through another gateway does not count, because this one may not have been
+// configured since.
 func (s *Service) lastSending(ctx context.Context, at gateway.Name) (time.Time, error) {
 	newest, err := s.o.Store.NewestSent(ctx, at, maxDistrusted)
 	if err != nil {
 		return time.Time{}, err
 	}
+	var first time.Time
 	for _, p := range newest {
-		if _, err := check(ctx, s.o.Store, p); !isTampered(err) {
-			return p.SentAt, err
+		_, err := check(ctx, s.o.Store, p)
+		switch {
+		case err != nil && !isTampered(err):
+			return time.Time{}, err
+		case err == nil && !p.SentAt.After(s.o.Now()) && (first.IsZero() || p.SentAt.Before(first)):
+			first = p.SentAt
 		}
+	}
+	if !first.IsZero() {
+		return first, nil
 	}
 	return s.o.Store.FirstUserAt(ctx)
 }

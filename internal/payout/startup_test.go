@@ -412,6 +412,37 @@ func TestReconcileStartup_ForgedSending(t *testing.T) {
 	}
 }
 
+// One instance's clock was a month ahead for one payout, and was corrected. A backup of later is restored. What the gateway has paid since the backup is found:
+// the time of that payout does not hide it, before the month is over and after.
+func TestReconcileStartup_ClockWasAhead_FindsTransfer(t *testing.T) {
+	for name, wait := range map[string]time.Duration{"before that time comes": 0, "after it": 31 * 24 * time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			s := newStory(t)
+			s.later(windowOver)
+			right := s.now
+			s.now = right.AddDate(0, 1, 0)
+			ahead := s.request("usr_b", 50_000)
+			s.later(windowOver)
+			s.gateway.transfers[string(ahead.ID)].made = right
+			s.now = right.Add(time.Hour)
+			s.request("usr_b", 50_000)
+			s.later(windowOver)
+			saved := s.save()
+			lost := s.request("usr_b", 60_000)
+			s.later(windowOver)
+			if got := s.stateOf(lost.ID); got != payout.Submitted {
+				t.Fatalf("the payout is %q before the restore", got)
+			}
+			s.putBack(t, saved)
+			s.now = s.now.Add(wait)
+			s.reconcileStartup()
+			if p, err := s.db.Payout(t.Context(), lost.ID); err != nil || p.State != payout.Submitted {
+				t.Errorf("the payout that was sent after the backup is %q, %v", p.State, err)
+			}
+		})
+	}
+}
+
 // A long list is never read to its end if each failure starts it again.
 func TestReconcileStartup_ContinuesAfterFailure(t *testing.T) {
 	s := newStory(t)

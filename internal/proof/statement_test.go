@@ -451,9 +451,10 @@ func TestStatement_WaitsForACheckpoint(t *testing.T) {
 func TestStatement_TimesGoBack_EachEntryOnce(t *testing.T) {
 	december := time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC)
 	for name, offsets := range map[string][]time.Duration{
-		"at midnight":                {-time.Hour, 2 * time.Millisecond, -3 * time.Millisecond, time.Hour},
-		"a clock ten days ahead":     {-6 * 24 * time.Hour, 5 * 24 * time.Hour, -4 * 24 * time.Hour, 24 * time.Hour},
-		"a clock twenty days behind": {-6 * 24 * time.Hour, 24 * time.Hour, -15 * 24 * time.Hour, 48 * time.Hour},
+		"at midnight":                  {-time.Hour, 2 * time.Millisecond, -3 * time.Millisecond, time.Hour},
+		"a clock ten days ahead":       {-6 * 24 * time.Hour, 5 * 24 * time.Hour, -4 * 24 * time.Hour, 24 * time.Hour},
+		"ten days ahead for one entry": {-6 * 24 * time.Hour, 5 * 24 * time.Hour, -4 * 24 * time.Hour, -3 * 24 * time.Hour, 24 * time.Hour},
+		"a clock twenty days behind":   {-6 * 24 * time.Hour, 24 * time.Hour, -15 * 24 * time.Hour, 48 * time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := open(t, "usr_a")

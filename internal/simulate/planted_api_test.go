@@ -226,10 +226,10 @@ var apiBugs = []planted{
 		{inProof, "s.To.Add(-time.Microsecond).In(s.zone)", "s.To.In(s.zone)"},
 	}},
 	{"a statement of a period before all entries has the first", []edit{
-		{inStore, "return first, max(next, first) - 1, err", "return first, max(next-1, first), err"},
+		{inStore, "return before + 1, max(last, before), err", "return before + 1, max(last, before+1), err"},
 	}},
-	{"a statement ends with the last entry of its time, after one of a later time", []edit{
-		{inStore, "COALESCE(MIN(CASE WHEN at >= $4 THEN number END), MAX(number) + 1, 1)", "COALESCE(MAX(CASE WHEN at < $4 THEN number END) + 1, 1)"},
+	{"a statement ends with the last entry of its time, after others of a later time", []edit{
+		{inStore, "ORDER BY earlier DESC, number LIMIT 1", "ORDER BY number DESC LIMIT 1"},
 	}},
 	{"an account that follows a rejected one does not wait, though an earlier one is verified", []edit{
 		{inStore, "isVerified = isVerified || !judged[subject] && verdict == ledger.BankAccountVerified", "isVerified = isVerified || len(judged) == 0 && verdict == ledger.BankAccountVerified"},

@@ -137,7 +137,7 @@ var furtherBugs = []planted{
 	}},
 	{"deliveries to a disabled endpoint go on", []edit{
 		{inWebhook, "if err != nil || !found || e.Status != Enabled {", "if err != nil || !found {"},
-		{inStore, "e.status = 'enabled' AND e.leased_until <= $1", "e.leased_until <= $1"},
+		{inStore, "e.status = 'enabled' AND (e.leased_until <= $1", "(e.leased_until <= $1"},
 	}},
 	{"a decision about a bank account is in the platform's journal", []edit{
 		{inBank, "made := decision.New(by, action, seen.Seller, string(id), s.o.Now())", "made := decision.New(by, action, \"\", string(id), s.o.Now())"},

@@ -64,7 +64,7 @@ var homePlans = []plan{
 	{"due webhooks", dueDeliveries, `'whe_1', 1000, 20`, []string{"webhook_deliveries_due (endpoint_id=? AND due_at<?)"}, []string{"webhook_deliveries_due"}},
 	{"webhooks of an event", deliveriesOf(webhook.Filter{Event: "evt_1"}), `100, 'evt_1'`, []string{"webhook_deliveries_of_event"}, []string{"webhook_deliveries_of_event"}},
 	{"webhooks of an endpoint", deliveriesOf(webhook.Filter{Endpoint: "whe_1"}), `100, 'whe_1'`, []string{"webhook_deliveries_of_endpoint (endpoint_id=?)"}, []string{"webhook_deliveries_of_endpoint"}},
-	{"endpoints with something due", strings.Replace(leaseEndpoints, "$3", "$2", 1), `1000, 20`, []string{"SCAN e\n", "webhook_deliveries_due (endpoint_id=? AND due_at<?)"}, []string{"webhook_deliveries_due"}},
+	{"endpoints with something due", strings.NewReplacer("$3", "$2", "$4", "$3").Replace(leaseEndpoints), `1000, 20, 2000`, []string{"SCAN e\n", "webhook_deliveries_due (endpoint_id=? AND due_at<?)"}, []string{"webhook_deliveries_due"}},
 	{"an event's webhooks to an endpoint", deliveriesOf(webhook.Filter{Event: "evt_1", Endpoint: "whe_1"}), `100, 'evt_1', 'whe_1'`, []string{"webhook_deliveries_of_event"}, []string{"webhook_deliveries_of_event"}},
 	{
 		"a later page of an endpoint's webhooks", deliveriesOf(webhook.Filter{Endpoint: "whe_1", Before: "whd_1"}), `100, 'whd_1', 'whe_1'`,
@@ -164,7 +164,7 @@ var ranPlans = []ranPlan{
 		},
 	},
 	{
-		plan{"entries of a period", "", `'asha', 100, 1, 2`, []string{"sqlite_autoindex_entries_1 (owner=? AND number<?)"}, []string{"entries_pkey"}},
+		plan{"entries of a period", "", `'asha', 100, 1`, []string{"sqlite_autoindex_entries_1 (owner=? AND number<?)"}, []string{"entries_pkey"}},
 		"MIN(CASE",
 		func(ctx context.Context, db *DB) error {
 			_, _, err := db.Period(ctx, "asha", 100, noon, noon)

@@ -178,8 +178,8 @@ func (tx *Tx) DeleteEndpoint(ctx context.Context, id string) error {
 	return err
 }
 
-// leaseEndpoints leases what something is due at.
-const leaseEndpoints = `SELECT e.id FROM webhook_endpoints e WHERE e.status = 'enabled' AND e.leased_until <= $1 AND COALESCE(e.retry_at, 0) <= $1
+// leaseEndpoints leases what something is due at. A lease that ends later than clocks that differ can explain does not count, as in [DB.lease].
+const leaseEndpoints = `SELECT e.id FROM webhook_endpoints e WHERE e.status = 'enabled' AND (e.leased_until <= $1 OR e.leased_until > $4) AND COALESCE(e.retry_at, 0) <= $1
 	AND EXISTS (SELECT 1 FROM webhook_deliveries d WHERE d.endpoint_id = e.id AND d.due_at <= $1) ORDER BY e.leased_until LIMIT $3 + 0`
 
 // LeaseEndpoints leases up to limit enabled endpoints with deliveries that are due, first those that were leased longest ago.
@@ -187,7 +187,7 @@ func (tx *Tx) LeaseEndpoints(ctx context.Context, now, until time.Time, limit in
 	var leases []webhook.Lease
 	err := tx.each(ctx, `WITH due AS MATERIALIZED (`+leaseEndpoints+tx.dialect.skipLocked+`)
 		UPDATE webhook_endpoints SET leased_until = $2 WHERE id IN (SELECT id FROM due) RETURNING id`,
-		[]any{micros(now), micros(until), limit}, func(r *row) {
+		[]any{micros(now), micros(until), limit, micros(until.Add(maxClockDifference))}, func(r *row) {
 			l := webhook.Lease{Until: until}
 			r.Scan(&l.Endpoint)
 			leases = append(leases, l)

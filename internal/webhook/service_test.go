@@ -598,6 +598,25 @@ func TestDelivery_MovedMeanwhile_NewAddressGetsIt(t *testing.T) {
 	}
 }
 
+// An instance's clock was a day ahead while it delivered, and is corrected. The next event is delivered at once.
+func TestDelivery_ClockWasAhead(t *testing.T) {
+	d := newDesk(t)
+	to := newReceiver(t)
+	d.add(to.URL)
+	d.wait(24 * time.Hour)
+	d.events(1)
+	d.work()
+	if got := to.take(); len(got) != 1 {
+		t.Fatalf("%d events by the clock that is ahead", len(got))
+	}
+	d.wait(-24 * time.Hour)
+	d.events(1)
+	d.work()
+	if got := to.take(); len(got) != 1 {
+		t.Errorf("%d events by the right clock, want 1", len(got))
+	}
+}
+
 // TestDelivery_NotWritten_HarmsNoOther has an event that can't be written: nothing is posted in its place, the other is delivered, and the
 // endpoint is not to blame.
 func TestDelivery_NotWritten_HarmsNoOther(t *testing.T) {
