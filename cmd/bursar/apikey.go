@@ -186,6 +186,9 @@ func writeKeys(w io.Writer, keys []auth.ServiceKey, now time.Time) error {
 	const padding = 2
 	table := tabwriter.NewWriter(w, 0, 0, padding, ' ', 0)
 	fmt.Fprintln(table, "NAME\tID\tSTATUS\tCREATED\tLAST USED\tEXPIRES\tREVOKED\tSCOPES")
+	for i := range keys { // one that was put into the database by hand may have any
+		keys[i].Name, keys[i].ID = printable(keys[i].Name), printable(keys[i].ID)
+	}
 	for _, k := range keys {
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", k.Name, k.ID, k.Status(now), k.CreatedAt.Format(time.DateOnly), orNever(k.UsedOn),
 			orNever(dayOf(k.ExpiresAt)), dayOf(k.RevokedAt), scopesIn(k))
@@ -289,6 +292,6 @@ func (c apikeyRevokeCmd) Run(ctx context.Context, e *env) error {
 		encoder.SetIndent("", "  ")
 		return encoder.Encode(keyJSONOf(key, time.Now()))
 	}
-	_, err = fmt.Fprintf(e.out, "The key %s (%s) is revoked since %s.\n", key.Name, key.ID, key.RevokedAt.Format(time.RFC3339))
+	_, err = fmt.Fprintf(e.out, "The key %s (%s) is revoked since %s.\n", printable(key.Name), printable(key.ID), key.RevokedAt.Format(time.RFC3339))
 	return err
 }

@@ -124,7 +124,7 @@ func writeReport(w io.Writer, r ledger.Report) error {
 			return err
 		}
 		for _, violation := range f.Lines() {
-			if _, err := fmt.Fprintf(w, "       %s\n", violation); err != nil {
+			if _, err := fmt.Fprintf(w, "       %s\n", printable(violation)); err != nil {
 				return err
 			}
 		}

@@ -148,7 +148,7 @@ func auditAfter(ctx context.Context, e *env, datastore *app.Datastore) error {
 	}
 	for _, f := range report.Findings {
 		for _, line := range f.Lines() {
-			if _, err := fmt.Fprintln(e.out, "  "+line); err != nil {
+			if _, err := fmt.Fprintln(e.out, "  "+printable(line)); err != nil {
 				return err
 			}
 		}
@@ -164,5 +164,5 @@ func repairLine(r app.Repair) string {
 	if r.Impossible != "" {
 		v.Next = "It can't be repaired: " + r.Impossible
 	}
-	return v.String()
+	return printable(v.String())
 }

@@ -22,6 +22,9 @@ const (
 // stolen must not become a way in that stays.
 const freshSignIn = 15 * time.Minute
 
+// isFresh reports whether a user proved who they are a short time ago. A time to come is of a clock that was wrong.
+func isFresh(at, now time.Time) bool { return now.Sub(at).Abs() < freshSignIn }
+
 // ChangePassword replaces the user's password, ends all their other sessions and makes every device but
 // this one unknown, which gets the token that is returned. A user without a password sets the first, soon after
 // signing in; current is then ignored. It fails with a fault that names the fields at fault, with
@@ -120,7 +123,7 @@ func (s *Service) mayChange(ctx context.Context, tx Tx, p Principal, checked str
 		return ErrToken
 	case !unchanged:
 		return errUserChanged
-	case checked == "" && now.Sub(session.AuthenticatedAt) >= freshSignIn:
+	case checked == "" && !isFresh(session.AuthenticatedAt, now):
 		return stale(session)
 	}
 	return nil

@@ -186,6 +186,9 @@ func (s *Service) UndoEmailChange(ctx context.Context, token string, from Device
 			return err
 		}
 		since := t.CreatedAt.Add(-undoMargin)
+		if t.CreatedAt.After(s.o.Now()) { // by a clock that was wrong: nothing says what was before the change
+			since = s.o.Now().Add(-mail.UndoLife)
+		}
 		if err := tx.RemoveIdentitiesSince(ctx, u.ID, since); err != nil {
 			return err
 		}

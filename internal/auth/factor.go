@@ -161,7 +161,7 @@ func (s *Service) mayAddWayIn(ctx context.Context, tx Tx, p Principal, user User
 		return s.useProof(ctx, tx, p, all, a, to...)
 	}
 	session, _, err := tx.Session(ctx, p.Session)
-	if err != nil || s.o.Now().Sub(session.AuthenticatedAt) < freshSignIn {
+	if err != nil || isFresh(session.AuthenticatedAt, s.o.Now()) {
 		return err
 	}
 	if user.PasswordHash == "" {
@@ -236,7 +236,7 @@ func (s *Service) confirmFactor(
 		if was.Confirmed() {
 			return ErrFactorConfirmed
 		}
-		if now.Sub(was.CreatedAt) > freshSignIn { // the sign-in or the proof with which it was begun is not fresh any more
+		if !isFresh(was.CreatedAt, now) { // the sign-in or the proof with which it was begun is not fresh any more
 			return ErrFactorNotFound
 		}
 		f, err := prove(user, was, all)

@@ -125,3 +125,46 @@ func TestUndoEmailChange_TamperedTotals_SessionsEnd(t *testing.T) {
 	s.wantDead(thief)
 	s.wantDead(in)
 }
+
+// A thief moves the account through an instance whose clock is a day ahead, which is then corrected. What the thief adds afterwards is older than the
+// change by its time, and goes all the same when the owner undoes the change.
+func TestUndoEmailChange_ClockWasAhead(t *testing.T) {
+	s := newStreet(t, func(o *auth.Options) { o.CoolDown = 72 * time.Hour })
+	in := s.squat()
+	wantErr(t, s.VerifyEmail(t.Context(), lastMailed[mail.VerifyEmail](s.fixture, 1).Token), nil)
+	s.clock.advance(24 * time.Hour)
+	ahead, err := s.login(email, password, den)
+	wantErr(t, err, nil)
+	undo := s.confirmTo(s.principal(ahead), email, thiefs)
+	s.clock.advance(-24*time.Hour + time.Minute)
+	again, err := s.login(thiefs, password, den)
+	wantErr(t, err, nil)
+	s.addBankAccount(bank.Account{
+		ID: "bka_thiefs", Seller: in.User.ID, Holder: "Mallory", IFSC: "HDFC0000053", Last4: "6666", Status: bank.StatusVerified, Current: true,
+		NameScore: -1, CreatedAt: s.clock.Now(), VerifiedAt: s.clock.Now(),
+	})
+	s.enrol(s.principal(again))
+	s.clock.advance(time.Hour)
+	wantErr(t, s.UndoEmailChange(t.Context(), undo, home), nil)
+	if a, err := s.db.BankAccount(t.Context(), in.User.ID); err == nil && a.Current {
+		t.Errorf("payouts go to %+v", a)
+	}
+	s.setByLink(email, nextPassword)
+	if _, err := s.login(email, nextPassword, home); err != nil {
+		t.Errorf("the owner is answered with %v", err)
+	}
+}
+
+// A user signs in through an instance whose clock is a day ahead, which is then corrected. Hours later the sign-in is not a fresh one.
+func TestFreshSignIn_ClockWasAhead(t *testing.T) {
+	s := newStreet(t)
+	s.squat()
+	wantErr(t, s.VerifyEmail(t.Context(), lastMailed[mail.VerifyEmail](s.fixture, 1).Token), nil)
+	s.clock.advance(24 * time.Hour)
+	in, err := s.login(email, password, home)
+	wantErr(t, err, nil)
+	s.clock.advance(-24 * time.Hour)
+	p := s.principal(s.refresh(in.RefreshToken))
+	s.clock.advance(10 * time.Hour)
+	wantErr(t, s.ChangeEmail(t.Context(), p, thiefs, den), auth.ErrStepUp)
+}

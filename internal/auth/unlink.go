@@ -155,7 +155,7 @@ func (s *Service) mayLink(ctx context.Context, tx Tx, user User, presented Princ
 	if err != nil {
 		return err
 	}
-	if !found || session.UserID != user.ID || !session.live(now) || now.Sub(session.AuthenticatedAt) >= freshSignIn {
+	if !found || session.UserID != user.ID || !session.live(now) || !isFresh(session.AuthenticatedAt, now) {
 		return ErrIdentityUnlinked
 	}
 	return nil

@@ -74,7 +74,7 @@ func (d *dashboard) newChart(title, of, amounts string, values []chartValue) *ch
 	step := niceStep(max(top, -bottom), unitOf(d.o.Currency))
 	top, bottom = roundUp(top, step), -roundUp(-bottom, step)
 	span := top - bottom
-	down := func(a money.Amount) permille { return permille((top - a) * whole / span) }
+	down := func(a money.Amount) permille { return permille(float64(top-a) * whole / float64(span)) } // whole numbers would overflow
 
 	c := &chart{
 		Title: title, Of: of, Amounts: amounts,
@@ -108,7 +108,7 @@ func newBar(i, n int, v chartValue, down func(money.Amount) permille) bar {
 func niceStep(most, unit money.Amount) money.Amount {
 	for decade := unit; ; decade *= 10 {
 		for _, digit := range []money.Amount{1, 2, 5} {
-			if step := digit * decade; step*5 >= most || decade > money.Max/10 {
+			if step := digit * decade; step*5 >= most || decade > money.Max {
 				return step
 			}
 		}

@@ -130,19 +130,25 @@ func (s *Service) checkToSend(ctx context.Context, tx ChangeTx, p Payout) (why s
 // checkAccount fails with [bank.ErrNotAccepted] unless the seller's journal says that the payout's bank account is verified. The account's
 // row may say so although a takeover rejected it, because its status was put back outside the service.
 func checkAccount(ctx context.Context, tx ChangeTx, p Payout) error {
+	account, err := journaledAccount(ctx, tx, p)
+	if err == nil && account.Status != bank.StatusVerified {
+		err = bank.ErrNotAccepted
+	}
+	return err
+}
+
+// journaledAccount is a payout's bank account as its seller's journal has it. It fails with [ledger.ErrTampered] if the journal does not know it.
+func journaledAccount(ctx context.Context, tx ChangeTx, p Payout) (bank.Account, error) {
 	entries, err := tx.EntriesAbout(ctx, p.Seller, string(p.BankAccountID))
 	if err != nil {
-		return err
+		return bank.Account{}, err
 	}
 	account, err := bank.Fold(p.BankAccountID, entries)
 	if err == nil && len(entries) == 0 {
 		err = fmt.Errorf("the journal of %s does not know bank account %s", p.Seller, p.BankAccountID)
 	}
 	if err != nil {
-		return ledger.ErrTampered.Because(err)
+		return account, ledger.ErrTampered.Because(err)
 	}
-	if account.Status != bank.StatusVerified {
-		return bank.ErrNotAccepted
-	}
-	return nil
+	return account, nil
 }

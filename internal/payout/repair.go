@@ -56,4 +56,6 @@ func (p Payout) Rebuilt(found Payout, ofAccount bool, actor string, now time.Tim
 const otherAccount = "it has a transfer to "
 
 // DiffersInAccount reports whether what is written down on the payout is that the gateway paid another account.
-func (p Payout) DiffersInAccount() bool { return strings.HasPrefix(p.Discrepancy, otherAccount) }
+func (p Payout) DiffersInAccount() bool { return differsInAccount(p.Discrepancy) }
+
+func differsInAccount(discrepancy string) bool { return strings.HasPrefix(discrepancy, otherAccount) }

@@ -48,6 +48,7 @@ func (s *Service) applyReportIf(
 		return err
 	}
 	_, discrepancy := nextState(r, seen, s.o.Now(), s.o.Currency)
+	scope.ReadsPause = scope.ReadsPause || discrepancy != nil && differsInAccount(discrepancy.Error()) // so that the account's entries are loaded
 	if discrepancy == nil || !seen.isRefundedOf(r) {
 		err := apply()
 		return moved, err
@@ -98,6 +99,15 @@ func (s *Service) applyReportOnce(
 			p.DueAt = now
 			to, discrepancy = p.State, nil
 			return nil
+		}
+		if discrepancy != nil && scope.ReadsPause && differsInAccount(discrepancy.Error()) {
+			account, err := journaledAccount(ctx, tx, *p)
+			if err != nil && !isTampered(err) {
+				return err
+			}
+			if err != nil || account.Beneficiary != p.Beneficiary { // its row is wrong, and not the gateway
+				discrepancy = errors.New(TamperedNote)
+			}
 		}
 		if discrepancy != nil {
 			if err := s.noteDiscrepancy(ctx, tx, p, seen, r, discrepancy.Error(), mayNeedFreeze); err != nil {

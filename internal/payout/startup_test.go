@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -1301,4 +1302,55 @@ func TestImport_TwoInstances(t *testing.T) {
 		t.Errorf("unmatched are %+v, %v", unmatched, err)
 	}
 	s.wantViolated()
+}
+
+// Another instance, whose clock is two seconds ahead, has just sent more payouts than a start looks at. The start lists what the gateway made since then, and not
+// all that it ever made.
+func TestReconcileStartup_AnotherClockAhead_ListsFromLastSending(t *testing.T) {
+	s := newStory(t)
+	s.later(windowOver)
+	s.now = s.now.AddDate(1, 0, 0)
+	for range 20 {
+		s.request("usr_b", 50_000)
+	}
+	s.now = s.now.Add(windowOver)
+	right := s.now
+	s.now = right.Add(2 * time.Second)
+	for range 4 {
+		s.later(0)
+	}
+	s.now = right
+	s.log.Reset()
+	s.reconcileStartup()
+	since := regexp.MustCompile(`since=(\S+)`).FindStringSubmatch(s.log.String())
+	if since == nil {
+		t.Fatal(s.log.String())
+	}
+	if at, err := time.Parse(time.RFC3339, since[1]); err != nil || right.Sub(at) > time.Hour {
+		t.Errorf("listed since %s, %v; the last sending was at %s", at, err, right)
+	}
+}
+
+// An instance whose clock is five days ahead sends a payout and dies. The clock is corrected, and the instances are restarted. The payout is looked up.
+func TestReconcileStartup_SubmittingByClockAhead_IsLookedUp(t *testing.T) {
+	s := newStory(t)
+	right := s.now.Add(windowOver)
+	s.now = right.AddDate(0, 0, 5)
+	changes := 1
+	ahead := s.newPayoutsOn(t, dying{s.db.Payouts(), &changes})
+	if err := ahead.ReconcileStartup(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ids, err := ahead.LeaseDue(t.Context(), 10)
+	if err != nil || len(ids) != 1 {
+		t.Fatal(ids, err)
+	}
+	_ = ahead.Step(t.Context(), ids[0])
+	s.wantState(payout.Submitting)
+	s.now = right
+	s.putBack(t, s.save())
+	s.reconcileStartup()
+	s.later(time.Hour)
+	s.later(time.Hour)
+	s.wantState(payout.Submitted)
 }

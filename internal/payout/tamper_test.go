@@ -777,6 +777,25 @@ func TestRepair_OfPayoutUnderWay(t *testing.T) {
 	}
 }
 
+// A bank account's row is changed while the gateway is asked about a payout to it, and is put back by hand. Nothing is left of that, and the gateway is
+// not blamed.
+func TestTamperedAccount_PutBack_NothingIsLeft(t *testing.T) {
+	s := newStory(t)
+	s.later(windowOver)
+	s.wantState(payout.Submitted)
+	s.place.ByHand(t, `UPDATE bank_accounts SET beneficiary = 'fa_mallory' WHERE id = 'bka_usr_a'`)
+	s.later(time.Hour)
+	if p := s.wantState(payout.Submitted); !p.IsTampered() {
+		t.Errorf("the discrepancy is %q", p.Discrepancy)
+	}
+	s.place.ByHand(t, `UPDATE bank_accounts SET beneficiary = 'fa_usr_a' WHERE id = 'bka_usr_a'`)
+	s.later(time.Hour)
+	s.wantViolated()
+	if p := s.wantState(payout.Submitted); p.Discrepancy != "" {
+		t.Errorf("the discrepancy is %q", p.Discrepancy)
+	}
+}
+
 // TestRepair_OfLostOrder leaves the payout to an admin, because nothing has the order that may be on its way.
 func TestRepair_OfLostOrder(t *testing.T) {
 	for name, tt := range map[string]struct {

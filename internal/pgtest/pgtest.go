@@ -40,6 +40,12 @@ func New(t testing.TB) string {
 	return create(t, ServerURL(t), "template0") // nobody can be connected to template0, and so hold up a copy
 }
 
+// NewEncoded is [New], with a database of another encoding.
+func NewEncoded(t testing.TB, encoding string) string {
+	t.Helper()
+	return create(t, ServerURL(t), "template0 ENCODING '"+encoding+"' LC_COLLATE 'C' LC_CTYPE 'C'")
+}
+
 // Copy returns the URL of a new database that holds what the one at the given URL holds, and is
 // dropped when the test ends. It ends all connections to that one.
 func Copy(t testing.TB, original string) string {

@@ -273,7 +273,7 @@ var bugs = []planted{
 		{inStore, "SELECT id FROM payouts WHERE due_at <= $1 ORDER BY due_at LIMIT", "SELECT id FROM payouts WHERE due_at <= $1 ORDER BY due_at DESC LIMIT"},
 	}},
 	{"a notification hurries what is being sent", []edit{
-		{inStore, "state <> 'submitting' AND", ""},
+		{inStore, "(state <> 'submitting' OR due_at > $3) AND", "(state <> 'submitting' OR due_at > $2) AND"},
 	}},
 	{"what was refused is committed", []edit{
 		{inStore, "\t\tif outcomes[i] == nil || !tx.wrote {", "\t\tif outcomes[i] == nil || !tx.wrote || len(group) == 1 {"},
@@ -368,7 +368,7 @@ var bugs = []planted{
 		{inPayout, "if p.State == ManualReview || !mayResend(g, *p, now) {", "if p.State == ManualReview || mayResend(g, *p, now) {"},
 	}},
 	{"a notification hurries what was never sent", []edit{
-		{inStore, "AND state <> 'submitting' AND (state <> 'waiting' OR sent_at IS NOT NULL)", "AND state <> 'submitting'"},
+		{inStore, "AND (state <> 'submitting' OR due_at > $3) AND (state <> 'waiting' OR sent_at IS NOT NULL)", "AND (state <> 'submitting' OR due_at > $3)"},
 	}},
 	{"whom an admin cancels for is mixed up", []edit{
 		{inPayout, "{ return c.Admin && c.User != p.Seller }", "{ return !c.Admin && c.User != p.Seller }"},

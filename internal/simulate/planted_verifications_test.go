@@ -30,7 +30,7 @@ var verificationBugs = []planted{
 		{inBank, "if _, err := s.o.Gateways.Named(a.Gateway); err == nil {\n\t\treturn beneficiary, nil", "if _, err := s.o.Gateways.Named(a.Gateway); err == nil && a.Gateway == \"\" {\n\t\treturn beneficiary, nil"},
 	}},
 	{"a bank account that is rejected at the moment of sending is paid", []edit{
-		{inPayout, "if account.Status != bank.StatusVerified {\n\t\treturn bank.ErrNotAccepted", "if account.Status == \"\" {\n\t\treturn bank.ErrNotAccepted"},
+		{inPayout, "if err == nil && account.Status != bank.StatusVerified {\n\t\terr = bank.ErrNotAccepted", "if err == nil && account.Status == \"\" {\n\t\terr = bank.ErrNotAccepted"},
 	}},
 	{"a payout arrives as if it were sent at once", []edit{
 		{inPayout, "s.o.Arrival.Estimate(chosen.Capabilities().Rails, p.Net(), submitAt)", "s.o.Arrival.Estimate(chosen.Capabilities().Rails, p.Net(), now)"},

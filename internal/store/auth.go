@@ -386,8 +386,8 @@ func (tx *Tx) EndUnprovenSessions(ctx context.Context, userID, reason string, no
 }
 
 // TakeThrottle counts one attempt against a bucket in the statement that checks it, so that no number of attempts at once gets through
-// on one place. A bucket that is further ahead than clocks that differ can explain is of an instance whose clock was wrong. It would be
-// full for as long, so it counts as empty.
+// on one place. A bucket that is more than twice as far ahead as it can be is of an instance whose clock was wrong. It would be full for as long,
+// so it counts as empty. An instance whose clock is a little behind empties none.
 func (tx *Tx) TakeThrottle(ctx context.Context, bucket string, now time.Time, cost, burst time.Duration) (time.Time, bool, error) {
 	var virtual time.Time
 	counted, err := tx.one(ctx, `INSERT INTO throttles (bucket, virtual_at) VALUES ($1, $3)
@@ -395,7 +395,7 @@ func (tx *Tx) TakeThrottle(ctx context.Context, bucket string, now time.Time, co
 		virtual_at = CASE WHEN throttles.virtual_at > $2 AND throttles.virtual_at <= $5 THEN throttles.virtual_at + $4 ELSE $3 END
 		WHERE throttles.virtual_at <= $5 OR throttles.virtual_at > $6
 		RETURNING virtual_at`, []any{
-		bucket, micros(now), micros(now.Add(cost)), cost.Microseconds(), micros(now.Add(burst - cost)), micros(now.Add(burst + maxClockDifference)),
+		bucket, micros(now), micros(now.Add(cost)), cost.Microseconds(), micros(now.Add(burst - cost)), micros(now.Add(2*burst + maxClockDifference)),
 	}, instant{&virtual})
 	if err != nil || counted {
 		return virtual, counted, err

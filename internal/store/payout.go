@@ -163,15 +163,19 @@ func (tx *Tx) LeaseDuePayouts(ctx context.Context, now, until time.Time, limit i
 
 // ReschedulePayout makes the next step of a payout due now, unless it was never sent or is being sent.
 func (tx *Tx) ReschedulePayout(ctx context.Context, id payout.ID, now time.Time) (bool, error) {
-	return tx.execOne(ctx, `UPDATE payouts SET due_at = $2 WHERE id = $1 AND state <> 'submitting' AND (state <> 'waiting' OR sent_at IS NOT NULL)
-		AND (due_at IS NULL OR due_at > $2)`, string(id), micros(now))
+	return tx.execOne(ctx, `UPDATE payouts SET due_at = $2 WHERE id = $1 AND (state <> 'submitting' OR due_at > $3) AND (state <> 'waiting' OR sent_at IS NOT NULL)
+		AND (due_at IS NULL OR due_at > $2)`, string(id), micros(now), micros(now.Add(longestLease)))
 }
 
+// longestLease is longer than a payout is being sent, even by a clock that is ahead. One that is due later was being sent by a clock that was wrong.
+const longestLease = time.Hour
+
 // RescheduleInFlight makes the next step of a gateway's payouts under way due now, but for those being sent or never sent. One that
-// is being sent again is unknown and has a lease: it is due before leased.
+// is being sent, or unknown and sent again, has a lease: the unknown one is due before leased.
 func (tx *Tx) RescheduleInFlight(ctx context.Context, at gateway.Name, now, leased time.Time) (int64, error) {
-	return tx.exec(ctx, `UPDATE payouts SET due_at = $2 WHERE due_at > $2 AND gateway = $1 AND state IN ('unknown', 'manual_review', 'submitted')
-		AND (state <> 'unknown' OR due_at > $3)`, string(at), micros(now), micros(leased))
+	return tx.exec(ctx, `UPDATE payouts SET due_at = $2 WHERE due_at > $2 AND gateway = $1 AND state IN ('submitting', 'unknown', 'manual_review', 'submitted')
+		AND (state NOT IN ('submitting', 'unknown') OR state = 'unknown' AND due_at > $3 OR due_at > $4)`,
+		string(at), micros(now), micros(leased), micros(now.Add(longestLease)))
 }
 
 // AllowRun reports whether the caller may run the job with that name, which runs once in every period. It is a

@@ -211,6 +211,7 @@ func postgresConfig(url string) (*pgx.ConnConfig, int, error) {
 			config.RuntimeParams[name] = value
 		}
 	}
+	config.RuntimeParams["client_encoding"] = "UTF8" // what is hashed is the text as it was given
 	if config.RuntimeParams["application_name"] == "" {
 		config.RuntimeParams["application_name"] = "bursar"
 	}
@@ -241,6 +242,13 @@ func migratePostgres(ctx context.Context, config *pgx.ConnConfig) error {
 		return cannotConnect(err)
 	}
 	defer conn.Close()
+	var encoding string
+	if err := conn.QueryRowContext(ctx, "SHOW server_encoding").Scan(&encoding); err != nil {
+		return cannotConnect(err)
+	}
+	if encoding != "UTF8" {
+		return fmt.Errorf("its encoding is %s, which can't hold every name; make a database with: CREATE DATABASE bursar ENCODING 'UTF8' TEMPLATE template0", encoding)
+	}
 	return migrate(ctx, conn, postgresDialect)
 }
 

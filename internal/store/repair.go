@@ -780,7 +780,7 @@ func (r *repairer) blamedOnAccounts(ctx context.Context, rebuilt []string) (blam
 		return r.tx.each(ctx, `SELECT id, bank_account_id, discrepancy FROM payouts WHERE discrepancy <> '' ORDER BY id`, nil, func(row *row) {
 			var p payout.Payout
 			row.Scan(&p.ID, &p.BankAccountID, &p.Discrepancy)
-			if r.accounts[p.BankAccountID] && p.DiffersInAccount() && !slices.Contains(rebuilt, string(p.ID)) {
+			if r.accounts[p.BankAccountID] && (p.IsTampered() || p.DiffersInAccount()) && !slices.Contains(rebuilt, string(p.ID)) {
 				blamed = append(blamed, string(p.ID))
 			}
 		})

@@ -8,7 +8,6 @@ import (
 
 	"bursar/internal/auth"
 	"bursar/internal/decision"
-	"bursar/internal/id"
 	"bursar/internal/ledger"
 )
 
@@ -152,15 +151,11 @@ func (db *DB) ServiceKeys(ctx context.Context) ([]auth.ServiceKey, error) {
 	return all, err
 }
 
-// ServiceKeyForUpdate finds a key by its id or its name, if there is one, and keeps it so until the transaction ends.
+// ServiceKeyForUpdate finds a key by its id, or else by its name, if there is one, and keeps it so until the transaction ends.
 func (tx *Tx) ServiceKeyForUpdate(ctx context.Context, idOrName string) (auth.ServiceKey, bool, error) {
-	column := "name"
-	if id.Valid(auth.ServiceKeyPrefix, idOrName) {
-		column = "id"
-	}
 	// A statement that waits for a row sees its new values beside the entries of before, so the row is locked first.
 	var keyID string
-	ok, err := tx.one(ctx, `SELECT id FROM service_keys WHERE `+column+` = $1`+tx.dialect.forUpdate("service_keys"), []any{idOrName}, &keyID)
+	ok, err := tx.one(ctx, `SELECT id FROM service_keys WHERE id = $1 OR name = $1 ORDER BY CASE WHEN id = $1 THEN 0 ELSE 1 END LIMIT 1`+tx.dialect.forUpdate("service_keys"), []any{idOrName}, &keyID)
 	if err != nil || !ok {
 		return auth.ServiceKey{}, false, err
 	}

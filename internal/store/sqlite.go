@@ -103,7 +103,7 @@ func openSQLite(ctx context.Context, path string, pool func(dsn string) (*sql.DB
 		return nil, fmt.Errorf("%s is a directory; name a file, as in sqlite:%s", path, filepath.Join(path, "bursar.db"))
 	}
 	if err := createPrivate(path); err != nil {
-		return nil, fmt.Errorf("make the database: %w", err)
+		return nil, fmt.Errorf("open or make the database: %w", err)
 	}
 	if err := checkLog(path); err != nil {
 		return nil, err

@@ -218,7 +218,7 @@ func TestOpenSQLite_NoPlace_SaysWhy(t *testing.T) {
 		t.Skip("there is no /proc, where even root makes no file")
 	}
 	_, err := OpenSQLite(t.Context(), "/proc/bursar.db")
-	if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "make the database") {
+	if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "open or make the database") {
 		t.Errorf("it is opened with %v", err)
 	}
 }

@@ -130,6 +130,16 @@ func testReschedule(_ *testing.T, b *bench) {
 			return err
 		})
 	}
+	sentAhead := b.ask("pyt_9", seller, 100, 0)
+	sentAhead.DueAt = later.Add(time.Microsecond)
+	sentAhead = b.move(sentAhead, payout.Submitting)
+	b.update(func(tx *store.Tx) error {
+		rescheduled, err := tx.ReschedulePayout(b.ctx(), sentAhead.ID, b.now)
+		if !rescheduled {
+			b.Error("a hint about a payout that was being sent by a clock that was ahead changes nothing")
+		}
+		return err
+	})
 	turnedAway := b.ask("pyt_2", seller, 100, 0)
 	turnedAway.SentAt, turnedAway.DueAt = b.now, later
 	turnedAway = b.move(turnedAway, payout.Waiting)
