@@ -7,6 +7,7 @@ import (
 
 	"bursar/internal/payout"
 	"bursar/internal/telemetry"
+	"bursar/internal/work"
 )
 
 // How often the gateway is asked again, after the start, for what the ledger does not know.
@@ -19,7 +20,7 @@ const (
 func reconcileStartup(payouts *payout.Service, metrics *telemetry.Metrics, logger *slog.Logger) stage {
 	return func(ctx context.Context) error {
 		for pause := startupPause; ; pause = min(2*pause, startupPauseMax) {
-			err := payouts.ReconcileStartup(ctx)
+			err := work.Safely(ctx, payouts.ReconcileStartup)
 			if err == nil {
 				metrics.SetStartupReconciled()
 				return nil

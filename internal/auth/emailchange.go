@@ -157,8 +157,8 @@ func endMailTokens(ctx context.Context, tx Tx, userID string) error {
 // reasonUndone is for the seller whose change of the address was undone.
 const reasonUndone = "This bank account was registered after a change of your e-mail address that was undone. If it is yours, register it again."
 
-// UndoEmailChange gives the account its former address back, ends all its sessions and removes its password: a thief who changed the address may know it. It
-// removes what was added since, second factors and ways to sign in through a provider, and rejects the bank accounts that were registered since. Payouts
+// UndoEmailChange gives the account its former address back, ends all its sessions and removes its password: a thief who changed the address may know it. A
+// link that sets another one is mailed. It removes what was added since, second factors and ways to sign in through a provider, and rejects the bank accounts that were registered since. Payouts
 // are on hold afterwards. It fails with [ErrMailToken].
 func (s *Service) UndoEmailChange(ctx context.Context, token string, from Device) error {
 	t, err := s.mailToken(ctx, token, UndoEmailChange)
@@ -182,7 +182,7 @@ func (s *Service) UndoEmailChange(ctx context.Context, token string, from Device
 		}
 		// A thief who had changed the address would come back by the password, known to them or set by them, through a provider, by a factor or by the
 		// link mailed about it. What was mailed about another bank account went to the thief.
-		if _, err := tx.SetPasswordHash(ctx, u.ID, u.PasswordHash, ""); err != nil {
+		if err := s.endPassword(ctx, tx, u, t.Email, from); err != nil {
 			return err
 		}
 		since := t.CreatedAt.Add(-undoMargin)
@@ -210,4 +210,13 @@ func (s *Service) UndoEmailChange(ctx context.Context, token string, from Device
 		s.o.Logger.WarnContext(ctx, "change of an e-mail address undone", slog.String("user_id", t.UserID))
 	}
 	return err
+}
+
+// endPassword removes a user's password, if there is one, and mails a link that sets another one: a user with a provider could ask for none.
+func (s *Service) endPassword(ctx context.Context, tx Tx, u User, to string, from Device) error {
+	if _, err := tx.SetPasswordHash(ctx, u.ID, u.PasswordHash, ""); err != nil {
+		return err
+	}
+	text, link := newMailToken(resetPassword, u.ID, from, s.o.Now(), mail.ResetLife)
+	return s.queueToken(ctx, tx, link, mail.Mail{User: u.ID, To: to, Data: mail.ResetPassword{Request: link.request(), Token: text}})
 }

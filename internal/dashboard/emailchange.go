@@ -67,7 +67,7 @@ func (d *dashboard) confirmEmail(ctx context.Context, v *pageRequest) (page, err
 }
 
 func (d *dashboard) undoEmailPage(ctx context.Context, v *pageRequest) (page, error) {
-	return d.emailPage(ctx, v, true, undoEmailHeading, "All sessions of your account end. A password that was set since is removed, and so are second factors, providers and bank accounts that were added since. Payouts are on hold, and the address is again ", "Undo the change", undoEmailPath)
+	return d.emailPage(ctx, v, true, undoEmailHeading, "All sessions of your account end. Your password is removed, and a link that sets another one is mailed. Second factors, providers and bank accounts that were added since are removed too. Payouts are on hold, and the address is again ", "Undo the change", undoEmailPath)
 }
 
 // undoEmail gives the account its former address back.
@@ -75,5 +75,5 @@ func (d *dashboard) undoEmail(ctx context.Context, v *pageRequest) (page, error)
 	if err := d.o.Auth.UndoEmailChange(ctx, v.form.Get("token"), d.device(v)); err != nil {
 		return deadLink(undoEmailHeading, err)
 	}
-	return goTo("/forgot-password").saying("email-undone"), nil
+	return goTo("/login").saying("email-undone"), nil
 }

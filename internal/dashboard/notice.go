@@ -32,7 +32,7 @@ var notices = map[notice]string{
 	"session-ended":     "That session is signed out.",
 	"email-link-mailed": "If no other account has this address, a link is on its way to it.",
 	"email-changed":     "Your e-mail address is changed.",
-	"email-undone":      "The change is undone, all sessions ended, and your password is not good any more: another person may know it. Set a new one now.",
+	"email-undone":      "The change is undone, and all sessions ended. A password is not good any more, because another person may know it: we mailed you a link that sets another one.",
 	"factors-undone":    "Your account has no second factor now, and all sessions ended. Set a new password: another person may know the old one.",
 	"admin-factor":      "Admins need a second factor here. Add an app or a passkey, then the pages for admins open.",
 	"provider-unlinked": "The provider is unlinked. All other sessions are signed out.",

@@ -55,17 +55,25 @@ func (s *Service) applyFound(ctx context.Context, p Payout, r gateway.Report) {
 // mustLookUp reports whether the gateway may have a waiting payout, so that it is asked first. The payout was requested before this
 // process started, and the database may have been restored since it was sent; or the gateway rejected its order, and may have taken it.
 func (s *Service) mustLookUp(p Payout) bool {
-	return p.State == Waiting && (p.RequestedAt.Before(s.started) || !p.SentAt.IsZero())
+	return p.State == Waiting && (s.requestedAt(p).Before(s.started) || !p.SentAt.IsZero())
 }
 
 // restartGrace is how long the gateway may still receive an order of a waiting payout that the journal does not record. An earlier
 // process may have sent it just before it ended, and an attacker may have deleted that entry since. Until the order arrives, the gateway
 // does not know it.
 func (s *Service) restartGrace(p Payout) time.Duration {
-	if p.State != Waiting || !p.RequestedAt.Add(s.o.CancelWindow).Before(s.started) {
+	if p.State != Waiting || !s.requestedAt(p).Add(s.o.CancelWindow).Before(s.started) {
 		return 0
 	}
 	return max(s.started.Add(s.o.Lease+s.o.GracePeriod).Sub(s.o.Now()), 0)
+}
+
+// requestedAt is when a payout was requested. One of a time to come was requested by a clock that was wrong, nobody knows when: it is zero then.
+func (s *Service) requestedAt(p Payout) time.Time {
+	if p.RequestedAt.After(s.o.Now().Add(ClocksApart)) {
+		return time.Time{}
+	}
+	return p.RequestedAt
 }
 
 // isPastCancelWindow reports whether a payout waits although its cancel window has ended, or has ended by the clock of another instance,

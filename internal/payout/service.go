@@ -60,6 +60,7 @@ type Service struct {
 	// started is when the service began. What is older may come from a database that was restored.
 	started           time.Time
 	progress          startupProgress
+	rests             rests
 	lost              lostTransfers
 	startupReconciled atomic.Bool
 	figures           figuresCache

@@ -1354,3 +1354,23 @@ func TestReconcileStartup_SubmittingByClockAhead_IsLookedUp(t *testing.T) {
 	s.later(time.Hour)
 	s.wantState(payout.Submitted)
 }
+
+// A payout was requested and sent by an instance whose clock was days ahead. The database is put back to before it was sent, and the clock is corrected. A seller's
+// cancellation asks the gateway, which has the transfer.
+func TestCancel_RequestedByClockAhead_AsksGateway(t *testing.T) {
+	s := newStory(t)
+	s.later(windowOver)
+	right := s.now
+	s.now = right.AddDate(0, 0, 5)
+	p := s.request("usr_b", 50_000)
+	saved := s.save()
+	s.later(windowOver)
+	if got := s.stateOf(p.ID); got != payout.Submitted {
+		t.Fatalf("it is %s", got)
+	}
+	s.now = right.Add(time.Hour)
+	s.putBack(t, saved)
+	if got, _, err := s.payouts.Cancel(t.Context(), payout.Caller{User: "usr_b"}, p.ID, ""); got.State == payout.Cancelled {
+		t.Errorf("the gateway has the transfer, and the payout is cancelled: %v", err)
+	}
+}

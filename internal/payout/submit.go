@@ -19,6 +19,9 @@ func (s *Service) submit(ctx context.Context, g gateway.Gateway, p Payout) error
 	if stopped, err := s.leaveStopped(ctx, p); stopped || err != nil {
 		return err
 	}
+	if left := s.rests.left(g.Name(), s.o.Now()); left > 0 {
+		return s.requeue(ctx, p.ID, Waiting, left)
+	}
 	sent, err := s.findIfSent(ctx, p)
 	if err != nil {
 		return errors.Join(s.requeue(ctx, p.ID, Waiting, 0), err)
@@ -61,6 +64,7 @@ func (s *Service) submit(ctx context.Context, g gateway.Gateway, p Payout) error
 	if err != nil {
 		return err
 	}
+	s.rests.note(g.Name(), !answer.NotSent, s.o.Now())
 	if answer.NotSent {
 		return s.notSent(context.WithoutCancel(ctx), p, answer)
 	}

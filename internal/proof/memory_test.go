@@ -157,31 +157,19 @@ func (m *memory) Period(_ context.Context, seller string, among int64, from, to 
 	if err := m.fails(); err != nil {
 		return 0, 0, err
 	}
-	entries := m.journals[seller].entries
-	lastBefore := func(at time.Time) int64 {
-		earlier, most, next := 0, 0, 0
-		for i, e := range entries {
+	notBefore := func(at time.Time) (number int64) {
+		for _, e := range m.journals[seller].entries {
 			if e.Number > among {
 				break
 			}
-			if earlier++; !e.At.Before(at) {
-				earlier -= 2
-			}
-			if earlier > most {
-				most, next = earlier, i+1
+			if number = e.Number; !e.At.Before(at) {
+				return number
 			}
 		}
-		switch {
-		case next < len(entries):
-			return entries[next].Number - 1
-		case next == 0:
-			return 0
-		default:
-			return entries[next-1].Number
-		}
+		return number + 1
 	}
-	before := lastBefore(from)
-	return before + 1, max(lastBefore(to), before), nil
+	first = notBefore(from)
+	return first, max(notBefore(to), first) - 1, nil
 }
 
 func (m *memory) CheckpointedBetween(_ context.Context, checkpoint int64, seller string, above, upTo int64) (checkpointed []ledger.Head, err error) {

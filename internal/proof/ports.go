@@ -26,8 +26,8 @@ type Store interface {
 
 	// EntriesAfter lists a seller's entries above a number, in order, up to limit. Their Before may be empty.
 	EntriesAfter(ctx context.Context, seller string, number int64, limit int) ([]ledger.Entry, error)
-	// Period is the numbers of a seller's first and last entry of a period, among the first so many entries. Where times go back, each end
-	// is where the fewest entries are on its wrong side. Without any, last is first - 1.
+	// Period is the numbers of a seller's first and last entry of a period, among the first so many entries: from the first one
+	// that is not before the period, to the one before the first that is after it. Without any, last is first - 1.
 	Period(ctx context.Context, seller string, among int64, from, to time.Time) (first, last int64, err error)
 	// CheckpointedBetween lists where the checkpoints up to a number have a seller's journal, above one entry and up to
 	// another, in order.

@@ -413,7 +413,7 @@ func TestReconcile_ReadingInterrupted_ReadsAll(t *testing.T) {
 	w.goTo(3, 4)
 	cuts := 0
 	w.broken = func(rw http.ResponseWriter, r *http.Request) {
-		if skip, _ := strconv.Atoi(r.URL.Query().Get("skip")); skip >= 200 && cuts < 2 {
+		if skip, _ := strconv.Atoi(r.URL.Query().Get("skip")); skip >= 200 && cuts < 6 { // two readings, which ask three times each
 			cuts++
 			rw.WriteHeader(http.StatusBadGateway)
 			return

@@ -58,7 +58,7 @@ func (s *Service) readDay(ctx context.Context, day Period) error {
 		if err := s.keepLease(ctx, errLeaseLost); err != nil {
 			return err
 		}
-		page, err := s.o.Statement.Lines(ctx, day.From, day.To, after)
+		page, err := s.lines(ctx, day, after)
 		if err != nil {
 			return err
 		}
@@ -82,6 +82,20 @@ func (s *Service) readDay(ctx context.Context, day Period) error {
 		after = page.Next
 	}
 	return errors.New("the gateway's list does not come to an end")
+}
+
+// pageTries is how often a page is asked for. A reading that fails begins with the first page again, so that one of many pages which always
+// fails would keep a long day from ever being read.
+const pageTries = 3
+
+// lines reads a page of a day's lines.
+func (s *Service) lines(ctx context.Context, day Period, after gateway.Cursor) (page gateway.LinePage, err error) {
+	for range pageTries {
+		if page, err = s.o.Statement.Lines(ctx, day.From, day.To, after); err == nil || ctx.Err() != nil {
+			break
+		}
+	}
+	return page, err
 }
 
 // endReading notes what a reading did not find any more, and the day if it was whole.

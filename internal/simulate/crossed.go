@@ -117,19 +117,21 @@ func (a *member) undoSecondMove() {
 		a.m.assert(sellersTold, isTold && changed.Now == email && changed.Token != "", a.id, "the address of %s is %s now, and the mail about that is %+v", former, email, changed)
 		undo = append(undo, changed.Token)
 	}
+	var link mail.ResetPassword
 	for _, token := range []string{undo[1], undo[0]} {
 		err := a.on.users.UndoEmailChange(a.m.ctx, token, auth.Device{})
 		a.m.assert(takeoversEndAccess, err == nil, a.id, "%s was moved twice, and the second change and then the first are undone: %v", former, err)
+		link, _ = mailTo[mail.ResetPassword](a.m, a.id)
 	}
-	a.returns()
+	a.returns(link)
 }
 
-// returns has the owner sign in after an undone change of the address. The password, which a thief may know, is not good any more, and a mailed link sets it again.
-func (a *member) returns() {
+// returns has the owner sign in after an undone change of the address. The password, which a thief may know, is not good any more, and the link that was mailed sets it again.
+func (a *member) returns(link mail.ResetPassword) {
 	in := a.tell("POST", "/api/auth/login", "email", a.email, "password", a.password)
 	a.holds("the password of before an undone change of the address", in, http.StatusUnauthorized)
-	err := a.m.setForgotten(a.on, a.id, a.email, a.password)
-	a.m.assert(takeoversEndAccess, err == nil, a.id, "%s has the address again, and can't set a password: %v", a.email, err)
+	err := a.on.users.SetForgottenPassword(a.m.ctx, link.Token, a.password, auth.Device{})
+	a.m.assert(takeoversEndAccess, err == nil, a.id, "%s has the address again, and can't set a password by the link that was mailed: %v", a.email, err)
 	a.token = a.signIn().token // by the password alone
 }
 
@@ -182,11 +184,12 @@ func (a *member) undoAfterFactor() {
 	about, isTold := mailTo[mail.FirstFactor](a.m, a.id)
 	a.m.assert(sellersTold, isTold && about.Token != "", a.id, "%s has added the first factor, and the mail about that is %+v", a.email, about)
 	err := a.on.users.UndoEmailChange(a.m.ctx, changed.Token, auth.Device{})
+	again, _ := mailTo[mail.ResetPassword](a.m, a.id)
 	a.m.assert(answersAreKnown, err == nil, a.id, "%s can't undo that the address was changed: %v", former, err)
 	err = a.on.users.UndoFactors(a.m.ctx, about.Token, auth.Device{})
 	a.m.assert(takeoversEndAccess, errors.Is(err, auth.ErrMailToken), a.id, "the change of the address of %s was undone, and a link about a factor that was mailed to the other one is answered with %v", former, err)
 	a.email = former
-	a.returns()
+	a.returns(again)
 }
 
 // leaveWithProvider deletes an account that has a profile and a way in through a provider. Nothing of both is left, and who comes back gets another account.

@@ -8,7 +8,6 @@ import (
 
 	"bursar/internal/auth"
 	"bursar/internal/bank"
-	"bursar/internal/decision"
 	"bursar/internal/mail"
 	"bursar/internal/payout"
 )
@@ -57,6 +56,7 @@ func (m *market) checkEmailChange() {
 	}
 	m.undoing = true
 	err = on.users.UndoEmailChange(m.ctx, changed.Token, auth.Device{})
+	link, _ := mailTo[mail.ResetPassword](m, s.id)
 	if !m.assert(answersAreKnown, err == nil, s.id, "%s can't undo that the e-mail address was changed: %v", s.id, err) {
 		return
 	}
@@ -69,11 +69,7 @@ func (m *market) checkEmailChange() {
 		"the change of the address of %s was undone, and a session of before was answered with %v, the other address with %v, and the link again with %v", s.id, err, err2, err3)
 	_, err = m.login(on, s, thiefsPassword)
 	m.assert(takeoversEndAccess, errors.Is(err, auth.ErrCredentials), s.id, "%s has the former address again, and the password that was set meanwhile is answered with %v", s.id, err)
-	err = m.setForgotten(on, s.id, emailOf(s.id), s.password)
-	_, hasProvider := mailTo[mail.PasswordAtProvider](m, s.id)
-	if hasProvider { // the mail says to sign in there, and an operator sets a password
-		_, err = on.users.ResetPassword(m.ctx, decision.By{Operator: "simulate"}, s.id, s.password, false)
-	}
+	err = on.users.SetForgottenPassword(m.ctx, link.Token, s.password, auth.Device{})
 	m.wasPutOnHold(on, s, "a password was set again")
 	_, err2 = m.login(on, s, s.password)
 	m.assert(takeoversEndAccess, err == nil && err2 == nil, s.id, "%s has the former address again, and can't set a password and sign in: %v, %v", s.id, err, err2)

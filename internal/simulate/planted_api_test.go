@@ -226,10 +226,10 @@ var apiBugs = []planted{
 		{inProof, "s.To.Add(-time.Microsecond).In(s.zone)", "s.To.In(s.zone)"},
 	}},
 	{"a statement of a period before all entries has the first", []edit{
-		{inStore, "return before + 1, max(last, before), err", "return before + 1, max(last, before+1), err"},
+		{inStore, "return first, max(next, first) - 1, err", "return first, max(next-1, first), err"},
 	}},
-	{"a statement ends with the last entry of its time, after others of a later time", []edit{
-		{inStore, "ORDER BY earlier DESC, number LIMIT 1", "ORDER BY number DESC LIMIT 1"},
+	{"a statement ends with the last entry of its time, after one of a later time", []edit{
+		{inStore, "COALESCE(MIN(CASE WHEN at >= $4 THEN number END), MAX(number) + 1, 1)", "COALESCE(MAX(CASE WHEN at < $4 THEN number END) + 1, 1)"},
 	}},
 	{"an account that follows a rejected one does not wait, though an earlier one is verified", []edit{
 		{inStore, "isVerified = isVerified || !judged[subject] && verdict == ledger.BankAccountVerified", "isVerified = isVerified || len(judged) == 0 && verdict == ledger.BankAccountVerified"},
@@ -283,6 +283,6 @@ var apiBugs = []planted{
 		{inPayout, "if p.endedUnpaid() {\n\t\tp.Progress = r.Progress", "if p.isRefundedOf(r) {\n\t\tp.Progress = r.Progress"},
 	}},
 	{"a password that a thief may know signs in after the undo", []edit{
-		{inAuth, "if _, err := tx.SetPasswordHash(ctx, u.ID, u.PasswordHash, \"\"); err != nil {\n\t\t\treturn err\n\t\t}\n\t\tsince", "since"},
+		{inAuth, "if _, err := tx.SetPasswordHash(ctx, u.ID, u.PasswordHash, \"\"); err != nil {\n\t\treturn err\n\t}\n\ttext", "text"},
 	}},
 }

@@ -472,7 +472,7 @@ var bugs = []planted{
 		{inReconcile, "if err := s.note(ctx, c.found, nil); err != nil {", "if err := s.note(ctx, nil, nil); err != nil {"},
 	}},
 	{"a statement has what came after it", []edit{
-		{inStore, "COALESCE(MIN(CASE WHEN at >= $3 THEN number END)", "COALESCE(MIN(CASE WHEN at > $3 THEN number END)"},
+		{inStore, "COALESCE(MIN(CASE WHEN at >= $4 THEN number END)", "COALESCE(MIN(CASE WHEN at > $4 THEN number END)"},
 	}},
 	{"no checkpoint is made by itself", []edit{
 		{inProof, "if age := s.o.Now().Sub(last.At); last.Number > 0 && age < s.o.Every && age > -s.o.Every {", "if s != nil || last.Number > 0 {"},

@@ -100,24 +100,21 @@ func (m *market) verifies(s *seller, statement *proof.Statement, format proof.Fo
 	return text.Bytes(), v
 }
 
-// checkStatementOf gets a statement of a period, and the balances around it. Each of its ends is where the fewest entries are on its wrong side. The
-// list has all entries of the seller, the newest first; clocks that are off mix their times.
+// checkStatementOf gets a statement of a period, which has the entries from the first one of its time to before the first one after it, and the
+// balances around them. The list has all entries of the seller, the newest first; clocks that are off mix their times.
 func (m *market) checkStatementOf(on *instance, list []ledger.Entry, from, to time.Time) *proof.Statement {
 	seller := list[0].Owner
-	lastBefore := func(at time.Time) (last int64) {
-		earlier, most := 0, 0
-		for _, e := range slices.Backward(list) {
-			if earlier++; !e.At.Before(at) {
-				earlier -= 2
-			}
-			if earlier > most {
-				most, last = earlier, e.Number
+	notBefore := func(at time.Time) int64 { // the first entry, or the number of the next one that comes
+		number := list[0].Number + 1
+		for _, e := range list {
+			if !e.At.Before(at) {
+				number = e.Number
 			}
 		}
-		return last
+		return number
 	}
-	first := lastBefore(from) + 1
-	last := max(lastBefore(to), first-1)
+	first := notBefore(from)
+	last := max(notBefore(to), first) - 1
 	after := func(number int64) (b ledger.Balances) {
 		if number > 0 {
 			b = list[list[0].Number-number].After.Balances()

@@ -562,30 +562,14 @@ func (db *DB) entries(ctx context.Context, query string, args ...any) ([]ledger.
 	return entries, err
 }
 
-// Period finds an owner's entries of a period among the first so many. Periods that adjoin share no entry. A period without entries ends before it
-// begins: last is first - 1. Its instants are made out as [DB.lastBefore] does.
+// Period finds an owner's entries of a period among the first so many: from the first one that is not before it, to the one before
+// the first that is after it. Times in a journal go back where clocks differ; periods that adjoin share no entry all the same.
+// A period without entries ends before it begins: last is first - 1.
 func (db *DB) Period(ctx context.Context, owner string, among int64, from, to time.Time) (first, last int64, err error) {
-	before, err := db.lastBefore(ctx, owner, among, from)
-	if err == nil {
-		last, err = db.lastBefore(ctx, owner, among, to)
-	}
-	return before + 1, max(last, before), err
-}
-
-// lastBefore finds the last of an owner's first so many entries before an instant; 0 if there is none. Times in a journal go back where clocks
-// differ, or where one was wrong. The instant is then where the fewest entries are on the wrong side of it, and the first such place: a few entries
-// of a wrong clock move none of the others.
-func (db *DB) lastBefore(ctx context.Context, owner string, among int64, at time.Time) (last int64, err error) {
-	var newest int64
-	err = db.queryOne(ctx, `SELECT COALESCE(MIN(CASE WHEN at >= $3 THEN number END), MAX(number) + 1, 1) - 1, COALESCE(MAX(CASE WHEN at < $3 THEN number END), 0)
-		FROM entries WHERE owner = $1 AND number <= $2`, []any{owner, among, micros(at)}, &last, &newest)
-	if err != nil || newest <= last {
-		return last, err
-	}
-	err = db.queryOne(ctx, `SELECT COALESCE((SELECT number FROM (
-			SELECT number, SUM(CASE WHEN at < $4 THEN 1 ELSE -1 END) OVER (ORDER BY number) AS earlier FROM entries WHERE owner = $1 AND number > $2 AND number <= $3
-		) AS sums WHERE earlier > 0 ORDER BY earlier DESC, number LIMIT 1), $2 + 0)`, []any{owner, last, newest, micros(at)}, &last)
-	return last, err
+	var next int64
+	err = db.queryOne(ctx, `SELECT COALESCE(MIN(CASE WHEN at >= $3 THEN number END), MAX(number) + 1, 1), COALESCE(MIN(CASE WHEN at >= $4 THEN number END), MAX(number) + 1, 1)
+		FROM entries WHERE owner = $1 AND number <= $2`, []any{owner, among, micros(from), micros(to)}, &first, &next)
+	return first, max(next, first) - 1, err
 }
 
 // areDecisions finds the entries of decisions, as the index entries_decided has it.

@@ -164,7 +164,7 @@ var ranPlans = []ranPlan{
 		},
 	},
 	{
-		plan{"entries of a period", "", `'asha', 100, 1`, []string{"sqlite_autoindex_entries_1 (owner=? AND number<?)"}, []string{"entries_pkey"}},
+		plan{"entries of a period", "", `'asha', 100, 1, 2`, []string{"sqlite_autoindex_entries_1 (owner=? AND number<?)"}, []string{"entries_pkey"}},
 		"MIN(CASE",
 		func(ctx context.Context, db *DB) error {
 			_, _, err := db.Period(ctx, "asha", 100, noon, noon)

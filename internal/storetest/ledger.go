@@ -315,29 +315,12 @@ func testJournals(_ *testing.T, b *bench) {
 		p.At = b.now.Add(after)
 		b.must(b.append(p))
 	}
-	b.checkClockWasWrong()
 	const split = 90 * time.Minute
 	_, before, err := b.db.Period(b.ctx(), "usr_many", 100, b.now, b.now.Add(split))
 	b.must(err)
 	first, last, err := b.db.Period(b.ctx(), "usr_many", 100, b.now.Add(split), b.now.Add(24*time.Hour))
 	if err != nil || before != 5 || first != 6 || last != 7 {
 		b.Errorf("one period ends with entry %d, and the next has %d to %d, %v; want 5, and 6 to 7", before, first, last, err)
-	}
-}
-
-// checkClockWasWrong has the clock be a quarter of a year ahead for two entries and ten days behind for one. Each of the others is in its month.
-func (b *bench) checkClockWasWrong() {
-	for _, days := range []int{9, 100, 101, 10, 11, 12, 40, 30, 45, 70, 71} {
-		p := b.posting("usr_wrong", ledger.SaleRecorded, ledger.Sale(1))
-		p.At = b.now.AddDate(0, 0, days)
-		b.must(b.append(p))
-	}
-	day := func(n int) time.Time { return b.now.AddDate(0, 0, n) }
-	for _, tt := range []struct{ from, to, first, last int64 }{{0, 35, 1, 6}, {35, 65, 7, 9}, {65, 95, 10, 11}, {95, 125, 12, 11}, {-9, 0, 1, 0}} {
-		first, last, err := b.db.Period(b.ctx(), "usr_wrong", 100, day(int(tt.from)), day(int(tt.to)))
-		if err != nil || first != tt.first || last != tt.last {
-			b.Errorf("from day %d to day %d, where clocks were wrong, are the entries %d to %d, %v; want %d to %d", tt.from, tt.to, first, last, err, tt.first, tt.last)
-		}
 	}
 }
 

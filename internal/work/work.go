@@ -68,7 +68,7 @@ func (l *Loop) feed(ctx context.Context, steps chan<- leased) {
 	for ctx.Err() == nil {
 		began := l.Now()
 		var due []Step
-		err := safely(ctx, func(ctx context.Context) (err error) {
+		err := Safely(ctx, func(ctx context.Context) (err error) {
 			due, err = l.Take(ctx, l.Workers)
 			return err
 		})
@@ -148,7 +148,7 @@ func (l *Loop) do(ctx context.Context, due leased) {
 	if left >= l.StepTimeout*3/4 {
 		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), left)
 		defer cancel()
-		err = safely(bounded, due.step)
+		err = Safely(bounded, due.step)
 	}
 	l.tally.stepped(l.Now(), err)
 	l.Done(l.Name, l.Now().Sub(start), err)
@@ -186,8 +186,8 @@ func (f *failures) admit(now time.Time) (suppressed int, due bool) {
 	return suppressed, true
 }
 
-// safely turns a panic into an error: one bad row must not end the work on all others.
-func safely(ctx context.Context, step Step) (err error) {
+// Safely turns a panic into an error: one bad row must not end the work on all others.
+func Safely(ctx context.Context, step Step) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("panic: %v\n%s", r, debug.Stack())
