@@ -37,9 +37,9 @@ func TestRotate_ByRoot_FileKeepsItsOwner(t *testing.T) {
 
 // The service's user owns the key file, whose group is another one's. That user rotates the keys: the group may do nothing with the file.
 func TestRotate_ByOwner_ForeignGroup(t *testing.T) {
-	const asked = "BURSAR_TEST_ROTATE"
-	if path := os.Getenv(asked); path != "" { // the process that is started below
-		s, err := Open(t.Context(), File(path))
+	const asked, keys = "BURSAR_TEST_ROTATE", "keys.json"
+	if os.Getenv(asked) != "" { // the process that is started below
+		s, err := Open(t.Context(), File(keys))
 		if err == nil {
 			err = s.Rotate(t.Context(), time.Now(), 0)
 		}
@@ -51,12 +51,8 @@ func TestRotate_ByOwner_ForeignGroup(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can give a file away")
 	}
-	dir, err := os.MkdirTemp("/tmp", "keyset") // where another user may go
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	path, program := filepath.Join(dir, "keys.json"), filepath.Join(dir, "test")
+	dir := t.TempDir()
+	path, program := filepath.Join(dir, keys), filepath.Join(dir, "test")
 	open(t, path)
 	const service = 65534
 	own, err := os.ReadFile(os.Args[0])
@@ -65,13 +61,14 @@ func TestRotate_ByOwner_ForeignGroup(t *testing.T) {
 		func() error { return os.WriteFile(program, own, 0o755) },
 		func() error { return os.Chown(path, service, 0) },
 		func() error { return os.Chown(dir, service, service) },
+		func() error { return os.Chmod(filepath.Dir(dir), 0o711) }, // another user may go there
 	} {
 		if err := do(); err != nil {
 			t.Fatal(err)
 		}
 	}
 	rotate := exec.CommandContext(t.Context(), program, "-test.run", "^"+t.Name()+"$")
-	rotate.Dir, rotate.Env = dir, append(os.Environ(), asked+"="+path)
+	rotate.Dir, rotate.Env = dir, append(os.Environ(), asked+"=yes")
 	rotate.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: service, Gid: service}}
 	if said, err := rotate.CombinedOutput(); err != nil {
 		t.Errorf("the owner of the key file can't rotate the keys: %v\n%s", err, strings.TrimSpace(string(said)))

@@ -100,16 +100,10 @@ func (s *Service) applyReportOnce(
 			to, discrepancy = p.State, nil
 			return nil
 		}
-		if discrepancy != nil && scope.ReadsPause && differsInAccount(discrepancy.Error()) {
-			account, err := journaledAccount(ctx, tx, *p)
-			if err != nil && !isTampered(err) {
+		if discrepancy != nil {
+			if discrepancy, err = blame(ctx, tx, scope, *p, discrepancy); err != nil {
 				return err
 			}
-			if err != nil || account.Beneficiary != p.Beneficiary { // its row is wrong, and not the gateway
-				discrepancy = errors.New(TamperedNote)
-			}
-		}
-		if discrepancy != nil {
 			if err := s.noteDiscrepancy(ctx, tx, p, seen, r, discrepancy.Error(), mayNeedFreeze); err != nil {
 				return err
 			}
@@ -184,6 +178,21 @@ func (s *Service) isIntact(ctx context.Context, tx ChangeTx, p Payout, to State,
 		return false, nil
 	}
 	return err == nil, err
+}
+
+// blame is a discrepancy, or that of a tampered payout if it is about the account that was paid and the row of the payout's account is not what its seller's
+// journal says. The entries about the account are loaded if the scope reads the pause.
+func blame(ctx context.Context, tx ChangeTx, scope ledger.Scope, p Payout, discrepancy error) (error, error) {
+	if !scope.ReadsPause || !differsInAccount(discrepancy.Error()) {
+		return discrepancy, nil
+	}
+	account, err := journaledAccount(ctx, tx, p)
+	switch {
+	case isTampered(err), err == nil && account.Beneficiary != p.Beneficiary:
+		return errors.New(TamperedNote), nil
+	default:
+		return discrepancy, err
+	}
 }
 
 func (s *Service) logDiscrepancy(ctx context.Context, id ID, discrepancy error) {

@@ -116,7 +116,7 @@ var bugs = []planted{
 		{inPayout, "if why != \"\" {\n\t\t\ts.markStopped", "if why == whyPaused {\n\t\t\ts.markStopped"},
 	}},
 	{"payouts are looked at before the claim and not in it", []edit{
-		{inPayout, "\tif stopped, err := s.leaveStopped(ctx, p); stopped || err != nil {\n\t\treturn err\n\t}\n\tsent, err", "\tif why, err := s.WhyStopped(ctx, p.Seller); why != \"\" || err != nil {\n\t\treturn errors.Join(s.requeue(ctx, p.ID, Waiting, 0), err)\n\t}\n\tsent, err"},
+		{inPayout, "\tif stopped, err := s.leaveStopped(ctx, p); stopped || err != nil {\n\t\treturn err\n\t}\n\tif left", "\tif why, err := s.WhyStopped(ctx, p.Seller); why != \"\" || err != nil {\n\t\treturn errors.Join(s.requeue(ctx, p.ID, Waiting, 0), err)\n\t}\n\tif left"},
 		{inPayout, "if why != \"\" {\n\t\t\ts.markStopped", "if why == \"never\" {\n\t\t\ts.markStopped"},
 	}},
 	{"an unknown payout is sent again while payouts are stopped", []edit{
@@ -362,7 +362,7 @@ var bugs = []planted{
 		{inPayout, "p.DueAt = s.o.Now().Add(max(atLeast, s.o.Jitter(retry.Backoff(p.Tries, time.Second, 5*time.Minute))))", "p.DueAt = s.o.Now().Add(atLeast + retry.Backoff(p.Tries, 0, 0))"},
 	}},
 	{"what was turned away is not asked about", []edit{
-		{inPayout, "(p.RequestedAt.Before(s.started) || !p.SentAt.IsZero())", "p.RequestedAt.Before(s.started)"},
+		{inPayout, "(s.requestedAt(p).Before(s.started) || !p.SentAt.IsZero())", "s.requestedAt(p).Before(s.started)"},
 	}},
 	{"an unknown payout goes to review at once", []edit{
 		{inPayout, "if p.State == ManualReview || !mayResend(g, *p, now) {", "if p.State == ManualReview || mayResend(g, *p, now) {"},
