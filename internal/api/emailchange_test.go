@@ -80,6 +80,8 @@ func TestEmailChange(t *testing.T) {
 	h.clock.advance(6 * 24 * time.Hour)
 	must(t, h.auth.UndoEmailChange(t.Context(), notice.Token, auth.Device{}))
 	h.do(call{method: "GET", path: "/api/auth/me", token: seller.token}).wantFailure(t, 401, "invalid_token")
+	h.do(call{method: "POST", path: "/api/auth/login", body: `{"email":"` + seller.email + `","password":"` + password + `"}`}).wantFailure(t, 401, "invalid_credentials")
+	h.setByLink(seller)
 	in := h.do(call{method: "POST", path: "/api/auth/login", body: `{"email":"` + seller.email + `","password":"` + password + `"}`}).want(t, 200)
 	if got := in.text(t, "data.user.email"); got != seller.email {
 		t.Errorf("after it is undone, the address is %s", got)
@@ -229,4 +231,11 @@ func TestConfirmEmailChange_OfAnUnconfirmedAddress(t *testing.T) {
 	if err := h.auth.UndoFactors(t.Context(), theirs, auth.Device{}); !errors.Is(err, auth.ErrMailToken) {
 		t.Errorf("the first address's link: %v", err)
 	}
+}
+
+// setByLink sets a user's password by the link that was mailed when the change of the address was undone.
+func (h *fixture) setByLink(u user) {
+	h.t.Helper()
+	token := mailOf[mail.ResetPassword](h, u.email).Token
+	h.do(call{method: "POST", path: "/api/auth/password/reset", body: `{"token":"` + token + `","password":"` + password + `"}`}).want(h.t, 200)
 }

@@ -277,6 +277,7 @@ func TestUndoEmailChange_RemovesLaterFactors(t *testing.T) {
 	h.do(call{method: "POST", path: "/api/auth/email/confirm", body: `{"token":"` + mailOf[mail.ConfirmEmail](h, "thief@example.com").Token + `"}`}).want(t, 200)
 	h.enrol(seller)
 	must(t, h.auth.UndoEmailChange(t.Context(), mailOf[mail.EmailChanged](h, seller.email).Token, auth.Device{}))
+	h.setByLink(seller)
 	login := call{method: "POST", path: "/api/auth/login", body: `{"email":"` + seller.email + `","password":"` + password + `"}`}
 	h.do(login).want(t, 200)
 	if report, err := h.db.Audit(t.Context(), nil); err != nil || !report.Clean() {
@@ -295,6 +296,7 @@ func TestUndoEmailChange_KeepsEarlierFactors(t *testing.T) {
 	h.do(call{method: "POST", path: "/api/auth/email/change", token: seller.token, body: `{"email":"new@example.com"}`, header: header("Step-Up", proof)}).want(t, 200)
 	h.do(call{method: "POST", path: "/api/auth/email/confirm", body: `{"token":"` + mailOf[mail.ConfirmEmail](h, "new@example.com").Token + `"}`}).want(t, 200)
 	must(t, h.auth.UndoEmailChange(t.Context(), mailOf[mail.EmailChanged](h, seller.email).Token, auth.Device{}))
+	h.setByLink(seller)
 	h.secondStep(h.firstStep(seller), "code", a.code()).want(t, 200)
 }
 

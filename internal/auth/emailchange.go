@@ -157,9 +157,9 @@ func endMailTokens(ctx context.Context, tx Tx, userID string) error {
 // reasonUndone is for the seller whose change of the address was undone.
 const reasonUndone = "This bank account was registered after a change of your e-mail address that was undone. If it is yours, register it again."
 
-// UndoEmailChange gives the account its former address back, ends all its sessions and removes its password: a thief who changed the address may know it. A
-// link that sets another one is mailed. It removes what was added since, second factors and ways to sign in through a provider, and rejects the bank accounts that were registered since. Payouts
-// are on hold afterwards. It fails with [ErrMailToken].
+// UndoEmailChange gives the account its former address back, ends all its sessions and removes its password: a thief who changed the address may know it.
+// A link that sets another one is mailed. Second factors and providers that were added since are removed, and bank accounts that were registered since are
+// rejected. Payouts are on hold afterwards. It fails with [ErrMailToken].
 func (s *Service) UndoEmailChange(ctx context.Context, token string, from Device) error {
 	t, err := s.mailToken(ctx, token, UndoEmailChange)
 	if err != nil {
@@ -212,11 +212,12 @@ func (s *Service) UndoEmailChange(ctx context.Context, token string, from Device
 	return err
 }
 
-// endPassword removes a user's password, if there is one, and mails a link that sets another one: a user with a provider could ask for none.
+// endPassword removes a user's password, if there is one, and mails a link that sets another one: a user with a provider could ask for none, and a thief may
+// have asked for as many as are mailed in a day.
 func (s *Service) endPassword(ctx context.Context, tx Tx, u User, to string, from Device) error {
 	if _, err := tx.SetPasswordHash(ctx, u.ID, u.PasswordHash, ""); err != nil {
 		return err
 	}
 	text, link := newMailToken(resetPassword, u.ID, from, s.o.Now(), mail.ResetLife)
-	return s.queueToken(ctx, tx, link, mail.Mail{User: u.ID, To: to, Data: mail.ResetPassword{Request: link.request(), Token: text}})
+	return s.queueToken(ctx, tx, link, mail.Mail{User: u.ID, To: to, Data: mail.ResetPassword{Request: link.request(), Token: text}, Once: true})
 }

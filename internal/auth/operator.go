@@ -185,8 +185,11 @@ func (s *Service) ResetPassword(ctx context.Context, by decision.By, userID, pas
 // holdAfterReset puts payouts on hold, because the operator may have been talked into it. The first way to sign in takes nobody's
 // account. isLinked says whether a provider was another.
 func (s *Service) holdAfterReset(ctx context.Context, tx Tx, by decision.By, user User, isLinked bool) (time.Time, error) {
-	if user.PasswordHash == "" && !isLinked {
-		return time.Time{}, nil
+	if user.PasswordHash == "" && !isLinked { // unless an undone change of the address removed what there was
+		undone, err := tx.NewestOfType(ctx, user.ID, user.ID, ledger.AccountEmailChangeUndone)
+		if err != nil || undone.IsZero() {
+			return time.Time{}, err
+		}
 	}
 	return s.holdPayoutsBy(ctx, tx, ledger.ActorOperator+by.Operator, user, ledger.HoldPasswordReset)
 }

@@ -2,11 +2,13 @@ package auth_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
 	"bursar/internal/auth"
 	"bursar/internal/bank"
+	"bursar/internal/decision"
 	"bursar/internal/ledger"
 	"bursar/internal/mail"
 )
@@ -167,4 +169,39 @@ func TestFreshSignIn_ClockWasAhead(t *testing.T) {
 	p := s.principal(s.refresh(in.RefreshToken))
 	s.clock.advance(10 * time.Hour)
 	wantErr(t, s.ChangeEmail(t.Context(), p, thiefs, den), auth.ErrStepUp)
+}
+
+// A thief moves the account and has as many links mailed to the other address as a user gets in a day. The owner undoes the change, and gets the link that
+// sets another password all the same.
+func TestUndoEmailChange_ThiefUsedUpLimit_LinkIsMailed(t *testing.T) {
+	s := newStreet(t)
+	ctx := t.Context()
+	undo := s.moveAccount(s.principal(s.squat()))
+	for range 14 {
+		s.clock.advance(13 * time.Minute)
+		wantErr(t, s.ForgotPassword(ctx, thiefs, den), nil)
+		if _, err := s.AnswerMailRequest(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wantErr(t, s.UndoEmailChange(ctx, undo, home), nil)
+	isLink := func(d mail.Data) bool { return d.Kind() == mail.KindResetPassword }
+	if !slices.ContainsFunc(s.mailbox.To(email), isLink) {
+		t.Error("the owner has no password and no link")
+	}
+}
+
+// The owner undid the change, and set no password. A week later an operator is talked into setting one: payouts are on hold, as they would be if the undo had not
+// removed the password.
+func TestResetPassword_AfterUndo_PayoutsAreOnHold(t *testing.T) {
+	s := newStreet(t, func(o *auth.Options) { o.CoolDown = 72 * time.Hour })
+	ctx := t.Context()
+	undo := s.moveAccount(s.principal(s.squat()))
+	wantErr(t, s.UndoEmailChange(ctx, undo, home), nil)
+	s.clock.advance(8 * 24 * time.Hour)
+	_, err := s.ResetPassword(ctx, decision.By{Operator: "ops", Note: "They asked for it."}, s.user().ID, "quite another phrase", false)
+	wantErr(t, err, nil)
+	if m := lastMailed[mail.PasswordChanged](s.fixture, 1); m.HoldUntil.IsZero() {
+		t.Error("payouts are not on hold")
+	}
 }

@@ -21,6 +21,9 @@ func (l limit) cost() time.Duration { return l.period / time.Duration(l.burst) }
 // limitsOf lists what bounds a mail, in the order in which the buckets are locked.
 func limitsOf(m Mail, r rule) []limit {
 	to := strings.ToLower(m.To)
+	if m.Once {
+		return nil
+	}
 	if r.asked {
 		hour := limit{bucketName("asked", r.quota, "address", to) + ":hour", 5, time.Hour}
 		day := limit{bucketName("asked", r.quota, "user", m.User) + ":day", 10, 24 * time.Hour}

@@ -24,6 +24,8 @@ type Mail struct {
 	// First says that no such mail can have been asked for before, so it does not count as one that was asked for within the
 	// minute before.
 	First bool
+	// Once says that what the mail follows from happens once, so nobody can ask for many, and it does not count as asked for.
+	Once bool
 }
 
 // State is how far a mail is.

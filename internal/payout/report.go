@@ -180,8 +180,8 @@ func (s *Service) isIntact(ctx context.Context, tx ChangeTx, p Payout, to State,
 	return err == nil, err
 }
 
-// blame is a discrepancy, or that of a tampered payout if it is about the account that was paid and the row of the payout's account is not what its seller's
-// journal says. The entries about the account are loaded if the scope reads the pause.
+// blame returns what is wrong where a report disagrees. If another account was paid than the payout's, that is the gateway's word, or the row of the
+// payout's account was changed. The entries that tell are loaded if the scope reads the pause.
 func blame(ctx context.Context, tx ChangeTx, scope ledger.Scope, p Payout, discrepancy error) (error, error) {
 	if !scope.ReadsPause || !differsInAccount(discrepancy.Error()) {
 		return discrepancy, nil

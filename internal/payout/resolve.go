@@ -145,7 +145,7 @@ func (s *Service) retryOrReview(ctx context.Context, g gateway.Gateway, seen Pay
 const reviewPollWait = 6 * time.Hour
 
 // mayResend reports whether an order may be sent again at a time: the gateway still takes it for the same one. After
-// that it could be paid twice.
+// that it could be paid twice. When an order was sent by a clock that was ahead, nobody knows.
 func mayResend(g gateway.Gateway, p Payout, now time.Time) bool {
-	return now.Before(p.SentAt.Add(g.Capabilities().ResendFor()))
+	return now.Before(p.SentAt.Add(g.Capabilities().ResendFor())) && !p.SentAt.After(now.Add(ClocksApart))
 }

@@ -8,11 +8,11 @@ import (
 	"bursar/internal/retry"
 )
 
-// mostRest bounds how long no order is begun at a gateway that could not be reached.
-const mostRest = time.Minute
+// mostRest bounds a rest. The next order that is begun ends it, or begins another one.
+const mostRest = 15 * time.Second
 
-// rests are the gateways that an order could not be sent to a moment ago. While one rests, this process begins no order there: each would cost two entries of
-// its seller's journal, and most would not leave either.
+// rests are the gateways that could not be reached a moment ago. While one rests, this process begins no order there: each would cost two entries of
+// its seller's journal, and would not leave either.
 type rests struct {
 	sync.Mutex
 	of map[gateway.Name]rest
@@ -33,7 +33,8 @@ func (r *rests) left(at gateway.Name, now time.Time) time.Duration {
 	return 0
 }
 
-// note notes whether an order could be sent to a gateway.
+// note notes whether a gateway could be reached with an order. Orders that were begun together and fail together count once, and a failure long after the rest
+// before it is the first again.
 func (r *rests) note(at gateway.Name, isSent bool, now time.Time) {
 	r.Lock()
 	defer r.Unlock()
@@ -44,6 +45,14 @@ func (r *rests) note(at gateway.Name, isSent bool, now time.Time) {
 	if r.of == nil {
 		r.of = map[gateway.Name]rest{}
 	}
-	failures := r.of[at].failures + 1
-	r.of[at] = rest{failures, now.Add(retry.Backoff(failures, time.Second, mostRest))}
+	last := r.of[at]
+	switch since := now.Sub(last.until); {
+	case since.Abs() > mostRest:
+		last.failures = 0
+	case since < 0:
+		return
+	}
+	last.failures++
+	last.until = now.Add(retry.Backoff(last.failures, time.Second, mostRest))
+	r.of[at] = last
 }

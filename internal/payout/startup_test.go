@@ -1374,3 +1374,31 @@ func TestCancel_RequestedByClockAhead_AsksGateway(t *testing.T) {
 		t.Errorf("the gateway has the transfer, and the payout is cancelled: %v", err)
 	}
 }
+
+// An instance whose clock is five days ahead sends a payout and dies. The gateway has no lookup and forgets a key after a day. Thirty hours later the clock is
+// corrected, and the instances are restarted. Sent again, the order would be paid twice.
+func TestResend_SentByClockAhead_KeyIsOver(t *testing.T) {
+	s := newStoryAt(t, func(c *gateway.Capabilities) { blind(c); c.KeyLifetime = 24 * time.Hour })
+	right := s.now.Add(windowOver)
+	s.now = right.AddDate(0, 0, 5)
+	changes := 1
+	ahead := s.newPayoutsOn(t, dying{s.db.Payouts(), &changes})
+	if err := ahead.ReconcileStartup(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ids, err := ahead.LeaseDue(t.Context(), 10)
+	if err != nil || len(ids) != 1 {
+		t.Fatal(ids, err)
+	}
+	_ = ahead.Step(t.Context(), ids[0])
+	s.wantState(payout.Submitting)
+	s.now = right.Add(30 * time.Hour)
+	s.putBack(t, s.save())
+	s.reconcileStartup()
+	s.later(time.Hour)
+	s.later(time.Hour)
+	s.wantState(payout.ManualReview)
+	if s.gateway.sent != 1 {
+		t.Errorf("the order was sent %d times", s.gateway.sent)
+	}
+}

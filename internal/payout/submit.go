@@ -19,9 +19,6 @@ func (s *Service) submit(ctx context.Context, g gateway.Gateway, p Payout) error
 	if stopped, err := s.leaveStopped(ctx, p); stopped || err != nil {
 		return err
 	}
-	if left := s.rests.left(g.Name(), s.o.Now()); left > 0 {
-		return s.requeue(ctx, p.ID, Waiting, left)
-	}
 	sent, err := s.findIfSent(ctx, p)
 	if err != nil {
 		return errors.Join(s.requeue(ctx, p.ID, Waiting, 0), err)
@@ -39,6 +36,9 @@ func (s *Service) submit(ctx context.Context, g gateway.Gateway, p Payout) error
 	}
 	if stopped, err := s.endIfBalanceNegative(ctx, p); stopped || err != nil {
 		return err
+	}
+	if left := s.rests.left(g.Name(), s.o.Now()); left > 0 {
+		return s.requeue(ctx, p.ID, Waiting, left)
 	}
 	body, err := s.order(ctx, g, p, entries[0].Number)
 	switch refusal := fault.From(err); {
@@ -64,7 +64,8 @@ func (s *Service) submit(ctx context.Context, g gateway.Gateway, p Payout) error
 	if err != nil {
 		return err
 	}
-	s.rests.note(g.Name(), !answer.NotSent, s.o.Now())
+	isReached := !answer.NotSent || answer.ReasonCode == gateway.ReasonRateLimited // by our own limit, which others have used up
+	s.rests.note(g.Name(), isReached, s.o.Now())
 	if answer.NotSent {
 		return s.notSent(context.WithoutCancel(ctx), p, answer)
 	}

@@ -55,9 +55,6 @@ func (s *Service) readDay(ctx context.Context, day Period) error {
 	seen := map[string]bool{}
 	after, stale := gateway.Cursor(""), 0
 	for range maxPages {
-		if err := s.keepLease(ctx, errLeaseLost); err != nil {
-			return err
-		}
 		page, err := s.lines(ctx, day, after)
 		if err != nil {
 			return err
@@ -84,13 +81,16 @@ func (s *Service) readDay(ctx context.Context, day Period) error {
 	return errors.New("the gateway's list does not come to an end")
 }
 
-// pageTries is how often a page is asked for. A reading that fails begins with the first page again, so that one of many pages which always
-// fails would keep a long day from ever being read.
+// pageTries is how often a page is asked for. A reading that fails begins with the first page again: a long day would never be read if
+// the gateway failed now and then.
 const pageTries = 3
 
 // lines reads a page of a day's lines.
 func (s *Service) lines(ctx context.Context, day Period, after gateway.Cursor) (page gateway.LinePage, err error) {
 	for range pageTries {
+		if err := s.keepLease(ctx, errLeaseLost); err != nil {
+			return page, err
+		}
 		if page, err = s.o.Statement.Lines(ctx, day.From, day.To, after); err == nil || ctx.Err() != nil {
 			break
 		}

@@ -116,7 +116,7 @@ var bugs = []planted{
 		{inPayout, "if why != \"\" {\n\t\t\ts.markStopped", "if why == whyPaused {\n\t\t\ts.markStopped"},
 	}},
 	{"payouts are looked at before the claim and not in it", []edit{
-		{inPayout, "\tif stopped, err := s.leaveStopped(ctx, p); stopped || err != nil {\n\t\treturn err\n\t}\n\tif left", "\tif why, err := s.WhyStopped(ctx, p.Seller); why != \"\" || err != nil {\n\t\treturn errors.Join(s.requeue(ctx, p.ID, Waiting, 0), err)\n\t}\n\tif left"},
+		{inPayout, "\tif stopped, err := s.leaveStopped(ctx, p); stopped || err != nil {\n\t\treturn err\n\t}\n\tsent, err", "\tif why, err := s.WhyStopped(ctx, p.Seller); why != \"\" || err != nil {\n\t\treturn errors.Join(s.requeue(ctx, p.ID, Waiting, 0), err)\n\t}\n\tsent, err"},
 		{inPayout, "if why != \"\" {\n\t\t\ts.markStopped", "if why == \"never\" {\n\t\t\ts.markStopped"},
 	}},
 	{"an unknown payout is sent again while payouts are stopped", []edit{

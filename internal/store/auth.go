@@ -386,8 +386,8 @@ func (tx *Tx) EndUnprovenSessions(ctx context.Context, userID, reason string, no
 }
 
 // TakeThrottle counts one attempt against a bucket in the statement that checks it, so that no number of attempts at once gets through
-// on one place. A bucket that is more than twice as far ahead as it can be is of an instance whose clock was wrong. It would be full for as long,
-// so it counts as empty. An instance whose clock is a little behind empties none.
+// on one place. A bucket that is more than twice as far ahead as it can be, and ten minutes, is of an instance whose clock was wrong. It would be full for
+// as long, so it counts as empty. An instance whose clock is a little behind empties none.
 func (tx *Tx) TakeThrottle(ctx context.Context, bucket string, now time.Time, cost, burst time.Duration) (time.Time, bool, error) {
 	var virtual time.Time
 	counted, err := tx.one(ctx, `INSERT INTO throttles (bucket, virtual_at) VALUES ($1, $3)

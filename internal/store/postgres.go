@@ -247,7 +247,7 @@ func migratePostgres(ctx context.Context, config *pgx.ConnConfig) error {
 		return cannotConnect(err)
 	}
 	if encoding != "UTF8" {
-		return fmt.Errorf("its encoding is %s, which can't hold every name; make a database with: CREATE DATABASE bursar ENCODING 'UTF8' TEMPLATE template0", encoding)
+		return fmt.Errorf("its encoding is %s, and has to be UTF8; dump it, and restore it into one that is made with: CREATE DATABASE bursar ENCODING 'UTF8' TEMPLATE template0", encoding)
 	}
 	return migrate(ctx, conn, postgresDialect)
 }

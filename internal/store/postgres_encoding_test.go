@@ -32,7 +32,7 @@ func TestOpenPostgres_ConnectionEncoding(t *testing.T) {
 	}
 }
 
-// A database of another encoding can't hold every name, and is refused.
+// A database of another encoding is refused.
 func TestOpenPostgres_DatabaseEncoding(t *testing.T) {
 	_, err := OpenPostgres(t.Context(), pgtest.NewEncoded(t, "LATIN1"))
 	if err == nil || !strings.Contains(err.Error(), "its encoding is LATIN1") || !strings.Contains(err.Error(), "ENCODING 'UTF8'") {

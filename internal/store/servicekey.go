@@ -155,7 +155,7 @@ func (db *DB) ServiceKeys(ctx context.Context) ([]auth.ServiceKey, error) {
 func (tx *Tx) ServiceKeyForUpdate(ctx context.Context, idOrName string) (auth.ServiceKey, bool, error) {
 	// A statement that waits for a row sees its new values beside the entries of before, so the row is locked first.
 	var keyID string
-	ok, err := tx.one(ctx, `SELECT id FROM service_keys WHERE id = $1 OR name = $1 ORDER BY CASE WHEN id = $1 THEN 0 ELSE 1 END LIMIT 1`+tx.dialect.forUpdate("service_keys"), []any{idOrName}, &keyID)
+	ok, err := tx.one(ctx, `SELECT id FROM service_keys WHERE id = $1 OR name = $1 ORDER BY id <> $1 LIMIT 1`+tx.dialect.forUpdate("service_keys"), []any{idOrName}, &keyID)
 	if err != nil || !ok {
 		return auth.ServiceKey{}, false, err
 	}
