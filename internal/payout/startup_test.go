@@ -1331,22 +1331,28 @@ func TestReconcileStartup_AnotherClockAhead_ListsFromLastSending(t *testing.T) {
 	}
 }
 
+// diesSending has an instance send the story's payout at a time by its clock, and die before it records the answer.
+func (s *story) diesSending(t *testing.T, at time.Time) {
+	t.Helper()
+	s.now = at
+	changes := 1
+	dies := s.newPayoutsOn(t, dying{s.db.Payouts(), &changes})
+	if err := dies.ReconcileStartup(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ids, err := dies.LeaseDue(t.Context(), 10)
+	if err != nil || len(ids) != 1 {
+		t.Fatal(ids, err)
+	}
+	_ = dies.Step(t.Context(), ids[0])
+	s.wantState(payout.Submitting)
+}
+
 // An instance whose clock is five days ahead sends a payout and dies. The clock is corrected, and the instances are restarted. The payout is looked up.
 func TestReconcileStartup_SubmittingByClockAhead_IsLookedUp(t *testing.T) {
 	s := newStory(t)
 	right := s.now.Add(windowOver)
-	s.now = right.AddDate(0, 0, 5)
-	changes := 1
-	ahead := s.newPayoutsOn(t, dying{s.db.Payouts(), &changes})
-	if err := ahead.ReconcileStartup(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	ids, err := ahead.LeaseDue(t.Context(), 10)
-	if err != nil || len(ids) != 1 {
-		t.Fatal(ids, err)
-	}
-	_ = ahead.Step(t.Context(), ids[0])
-	s.wantState(payout.Submitting)
+	s.diesSending(t, right.AddDate(0, 0, 5))
 	s.now = right
 	s.putBack(t, s.save())
 	s.reconcileStartup()
@@ -1380,18 +1386,7 @@ func TestCancel_RequestedByClockAhead_AsksGateway(t *testing.T) {
 func TestResend_SentByClockAhead_KeyIsOver(t *testing.T) {
 	s := newStoryAt(t, func(c *gateway.Capabilities) { blind(c); c.KeyLifetime = 24 * time.Hour })
 	right := s.now.Add(windowOver)
-	s.now = right.AddDate(0, 0, 5)
-	changes := 1
-	ahead := s.newPayoutsOn(t, dying{s.db.Payouts(), &changes})
-	if err := ahead.ReconcileStartup(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	ids, err := ahead.LeaseDue(t.Context(), 10)
-	if err != nil || len(ids) != 1 {
-		t.Fatal(ids, err)
-	}
-	_ = ahead.Step(t.Context(), ids[0])
-	s.wantState(payout.Submitting)
+	s.diesSending(t, right.AddDate(0, 0, 5))
 	s.now = right.Add(30 * time.Hour)
 	s.putBack(t, s.save())
 	s.reconcileStartup()

@@ -130,26 +130,21 @@ func testReschedule(_ *testing.T, b *bench) {
 			return err
 		})
 	}
-	sentAhead := b.ask("pyt_9", seller, 100, 0)
+	sentAhead, turnedAway := b.ask("pyt_9", seller, 100, 0), b.ask("pyt_2", seller, 100, 0)
 	sentAhead.DueAt = later.Add(time.Microsecond)
-	sentAhead = b.move(sentAhead, payout.Submitting)
-	b.update(func(tx *store.Tx) error {
-		rescheduled, err := tx.ReschedulePayout(b.ctx(), sentAhead.ID, b.now)
-		if !rescheduled {
-			b.Error("a hint about a payout that was being sent by a clock that was ahead changes nothing")
-		}
-		return err
-	})
-	turnedAway := b.ask("pyt_2", seller, 100, 0)
 	turnedAway.SentAt, turnedAway.DueAt = b.now, later
-	turnedAway = b.move(turnedAway, payout.Waiting)
-	b.update(func(tx *store.Tx) error {
-		rescheduled, err := tx.ReschedulePayout(b.ctx(), turnedAway.ID, b.now)
-		if !rescheduled {
-			b.Error("notification about a payout that waits after it was turned away: it was not rescheduled")
-		}
-		return err
-	})
+	for what, p := range map[string]payout.Payout{
+		"is being sent by a clock that was ahead": b.move(sentAhead, payout.Submitting),
+		"waits after it was turned away":          b.move(turnedAway, payout.Waiting),
+	} {
+		b.update(func(tx *store.Tx) error {
+			rescheduled, err := tx.ReschedulePayout(b.ctx(), p.ID, b.now)
+			if !rescheduled {
+				b.Errorf("a hint about a payout that %s changes nothing", what)
+			}
+			return err
+		})
+	}
 	b.update(func(tx *store.Tx) error {
 		for i, want := range []bool{true, false} {
 			isNew, err := tx.SaveEvent(b.ctx(), atGateway, "event", b.now)
