@@ -8,6 +8,8 @@ import (
 	"bursar/internal/app"
 )
 
+const builtInWebhookSecret = "sandbox-webhook-secret"
+
 type sandboxCmd struct {
 	File          string `placeholder:"PATH" help:"File of its records; a temporary one that is removed unless set."`
 	WebhookURL    string `name:"webhook-url" placeholder:"URL" help:"Where events go; nowhere unless set."`
@@ -39,8 +41,9 @@ func (c sandboxCmd) Run(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
+	cfg.SandboxProfile = c.Profile
 	o := app.SandboxOptions{
-		Address: cfg.Sandbox, File: c.File, Profile: c.Profile,
+		Address: cfg.Sandbox, File: c.File,
 		KeyID:         cmp.Or(e.settings.RazorpayXKeyID, app.SandboxKeyID),
 		KeySecret:     cmp.Or(e.settings.RazorpayXKeySecret, "sandbox-key-secret"),
 		AccountNumber: cmp.Or(e.settings.RazorpayXAccountNumber, app.SandboxAccountNumber),
@@ -56,7 +59,8 @@ func (c sandboxCmd) Run(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(e.out, "The sandbox is ready. Point a client of RazorpayX at it:\n")
+	fmt.Fprintf(e.out, "The sandbox is ready. Point a service at it:\n")
+	fmt.Fprintf(e.out, "  BURSAR_GATEWAY=razorpayx\n")
 	fmt.Fprintf(e.out, "  BURSAR_RAZORPAYX_BASE_URL=%s/v1\n", s.URL())
 	fmt.Fprintf(e.out, "  BURSAR_RAZORPAYX_KEY_ID=%s\n", o.KeyID)
 	if e.settings.RazorpayXKeySecret == "" {
@@ -64,6 +68,12 @@ func (c sandboxCmd) Run(ctx context.Context, e *env) error {
 	}
 	if e.settings.RazorpayXAccountNumber == "" {
 		fmt.Fprintf(e.out, "  BURSAR_RAZORPAYX_ACCOUNT_NUMBER=%s\n", o.AccountNumber)
+	}
+	if c.WebhookSecret == builtInWebhookSecret {
+		fmt.Fprintf(e.out, "  BURSAR_RAZORPAYX_WEBHOOK_SECRETS=%s\n", builtInWebhookSecret)
+	}
+	if c.Profile == "limited" {
+		fmt.Fprintf(e.out, "  BURSAR_SANDBOX_PROFILE=limited\n")
 	}
 	fmt.Fprintf(e.out, "All money that moved: %s/control/moves\n", s.URL())
 	return s.Run(ctx)

@@ -13,6 +13,7 @@ import (
 	"bursar/internal/config"
 	"bursar/internal/gateway"
 	"bursar/internal/gateway/razorpayx"
+	"bursar/internal/gateway/sandbox"
 	"bursar/internal/money"
 	"bursar/internal/store"
 	"bursar/internal/telemetry"
@@ -58,19 +59,26 @@ type configured struct {
 	name     config.Gateway
 	rate     float64
 	settings map[string]string
+	// profile is what a sandbox offers.
+	profile sandbox.Profile
 	// nameIn and settingsIn are the variables that hold the name and the settings; the latter is empty if each has a variable of its own.
 	nameIn, settingsIn string
 }
 
 // configuredGateways lists the current gateway first, and then the former one, if there is one.
 func configuredGateways(cfg config.Config) []configured {
-	current := configured{name: cfg.Gateway, rate: cfg.GatewayRate, settings: cfg.GatewaySettings, nameIn: "BURSAR_GATEWAY", settingsIn: "BURSAR_GATEWAY_SETTINGS"}
+	current := configured{
+		name: cfg.Gateway, rate: cfg.GatewayRate, settings: cfg.GatewaySettings, profile: sandbox.Profile(cfg.SandboxProfile),
+		nameIn: "BURSAR_GATEWAY", settingsIn: "BURSAR_GATEWAY_SETTINGS",
+	}
 	if current.settings == nil {
 		current.settings, current.settingsIn = razorpayxSettings(cfg.RazorpayX), ""
 	}
 	all := []configured{current}
 	if former := cfg.FormerGateway; former != nil {
-		all = append(all, configured{former.Name, former.Rate, former.Settings, "BURSAR_FORMER_GATEWAY", "BURSAR_FORMER_GATEWAY_SETTINGS"})
+		all = append(all, configured{
+			name: former.Name, rate: former.Rate, settings: former.Settings, nameIn: "BURSAR_FORMER_GATEWAY", settingsIn: "BURSAR_FORMER_GATEWAY_SETTINGS",
+		})
 	}
 	return all
 }
@@ -111,9 +119,12 @@ func (c configured) open(currency money.Currency, db *store.DB) (gateway.Opened,
 	if !isKnown {
 		return gateway.Opened{}, fmt.Errorf("%s=%s is not known to this build; write one of %v", c.nameIn, c.name, slices.Sorted(maps.Keys(adapters)))
 	}
-	opened, err := open(gateway.Setup{
-		Name: gateway.Name(c.name), Currency: currency, Settings: c.settings, Turn: c.turns(db), Timeout: paceOf(c.name).call, Now: time.Now,
-	})
+	setup := gateway.Setup{Name: gateway.Name(c.name), Currency: currency, Settings: c.settings, Turn: c.turns(db), Timeout: paceOf(c.name).call, Now: time.Now}
+	if c.profile == sandbox.Limited {
+		limited := c.profile.Capabilities(currency)
+		setup.Capabilities = &limited
+	}
+	opened, err := open(setup)
 	if err != nil && c.settingsIn != "" {
 		err = fmt.Errorf("%s: %w", c.settingsIn, err)
 	}

@@ -68,7 +68,7 @@ func builtInSecret(b *Datastore) string {
 func sandboxOptions(cfg config.Config, file, secret string, logger *slog.Logger) sandbox.Options {
 	return sandbox.Options{
 		Path: file, KeyID: SandboxKeyID, KeySecret: secret, AccountNumber: SandboxAccountNumber,
-		SettleAfter: cfg.SandboxSettleAfter, Currency: cfg.Currency, Now: time.Now, Logger: logger,
+		SettleAfter: cfg.SandboxSettleAfter, Profile: sandbox.Profile(cfg.SandboxProfile), Currency: cfg.Currency, Now: time.Now, Logger: logger,
 	}
 }
 

@@ -20,8 +20,6 @@ type SandboxOptions struct {
 	KeyID, KeySecret, AccountNumber string
 	// WebhookURL is where events go; empty is nowhere. WebhookSecret signs them.
 	WebhookURL, WebhookSecret string
-	// Profile is "full" or "limited".
-	Profile string
 }
 
 // Sandbox is the gateway's sandbox without a service, ready to be started.
@@ -39,7 +37,7 @@ func NewSandbox(ctx context.Context, cfg config.Config, o SandboxOptions, logger
 	}
 	box, err := sandbox.New(sandbox.Options{
 		Path: o.File, KeyID: o.KeyID, KeySecret: o.KeySecret, AccountNumber: o.AccountNumber,
-		WebhookURL: o.WebhookURL, WebhookSecret: o.WebhookSecret, Profile: sandbox.Profile(o.Profile),
+		WebhookURL: o.WebhookURL, WebhookSecret: o.WebhookSecret, Profile: sandbox.Profile(cfg.SandboxProfile),
 		SettleAfter: cfg.SandboxSettleAfter, Currency: cfg.Currency, Now: time.Now, Logger: logger,
 	})
 	if err != nil {

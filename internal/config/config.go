@@ -78,6 +78,8 @@ type Config struct {
 	Restored           bool
 	Sandbox            Listen
 	SandboxSettleAfter time.Duration
+	// SandboxProfile is what the sandbox that pays offers: "full" or "limited".
+	SandboxProfile string
 	// RazorpayX is set where Gateway is.
 	RazorpayX RazorpayX
 

@@ -255,6 +255,13 @@ func TestMovesRealMoney(t *testing.T) {
 			t.Errorf("%s: %t, want %t", name, !tt.want, tt.want)
 		}
 	}
+	const limited = "BURSAR_SANDBOX_PROFILE=limited"
+	if _, _, err := load(t, append(slices.Clone(razorpayx), limited)); err == nil || !strings.Contains(err.Error(), limited+" is what a sandbox offers") {
+		t.Errorf("a gateway that pays is taken for a limited one: %v", err)
+	}
+	if c := mustLoad(t, append(slices.Clone(razorpayx), limited, at+"http://127.0.0.1:8081/v1")); c.SandboxProfile != "limited" {
+		t.Errorf("the profile of a sandbox on this machine is %q", c.SandboxProfile)
+	}
 	const problem = "BURSAR_RAZORPAYX_BASE_URL=http://10.0.0.7:8081/v1 is not encrypted"
 	if _, _, err := load(t, append(slices.Clone(razorpayx), at+"http://10.0.0.7:8081/v1")); err == nil || !strings.Contains(err.Error(), problem) {
 		t.Errorf("a live key may be sent to an address that is not encrypted: %v", err)

@@ -58,6 +58,7 @@ func (s Settings) Parse(sources *Sources) (Config, error) {
 		BankVerifier:       BankVerifier(p.choice("BANK_VERIFIER", s.BankVerifier, string(ByGateway), string(ByHand))),
 		Sandbox:            p.loopback("SANDBOX_ADDR", s.SandboxAddr, "127.0.0.1:8081"),
 		SandboxSettleAfter: p.duration("SANDBOX_SETTLE_AFTER", s.SandboxSettleAfter),
+		SandboxProfile:     p.choice("SANDBOX_PROFILE", s.SandboxProfile, "full", "limited"),
 
 		LogLevel: p.level("LOG_LEVEL", s.LogLevel),
 	}
@@ -191,6 +192,10 @@ func (p *parser) gateway(s Settings, c *Config) {
 		if code := c.Currency.Code(); code != "" && code != "INR" {
 			p.problem("CURRENCY", code, "can't be paid by RazorpayX; write INR, or use another gateway")
 		}
+	}
+	isTest := strings.HasPrefix(c.RazorpayX.KeyID, razorpayXTestKey) // of a sandbox on another machine
+	if c.SandboxProfile == "limited" && !isTest && movesRealMoney(c.Gateway, c.RazorpayX.BaseURL) {
+		p.problem("SANDBOX_PROFILE", s.SandboxProfile, "is what a sandbox offers, and payouts go to a gateway that is none; remove it")
 	}
 }
 

@@ -67,6 +67,7 @@ type Settings struct {
 	Restored                string `group:"gateway" default:"off" help:"\"on\" after a backup was put in place of the database: a gateway that can't list its payouts is sent nothing until it is off again."`
 	SandboxAddr             string `group:"gateway" placeholder:"127.0.0.1:8081" help:"Where the built-in sandbox listens; a free port where this one is taken, and with PostgreSQL a port that the first instance chooses for all."`
 	SandboxSettleAfter      string `group:"gateway" default:"5s" help:"How long the sandbox takes to finish a payout."`
+	SandboxProfile          string `group:"gateway" default:"full" help:"What the sandbox offers: \"full\", or \"limited\": keys honoured for 24 hours, no lists, notes, cancelling, validations or statement."`
 	RazorpayXKeyID          string `group:"gateway" name:"razorpayx-key-id" placeholder:"ID" help:"RazorpayX API key."`
 	RazorpayXKeySecret      string `group:"gateway" name:"razorpayx-key-secret" secret:"" placeholder:"SECRET" help:"Its secret."`
 	RazorpayXAccountNumber  string `group:"gateway" name:"razorpayx-account-number" secret:"" placeholder:"NUMBER" help:"The RazorpayX account that payouts are paid from."`

@@ -23,6 +23,8 @@ type Setup struct {
 	// Timeout bounds one request.
 	Timeout time.Duration
 	Now     func() time.Time
+	// Capabilities are what this account offers; nil is all that its gateway documents.
+	Capabilities *Capabilities
 }
 
 // Opened is a gateway, with what reads its webhooks: nil for a gateway that sends none.

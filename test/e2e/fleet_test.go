@@ -175,6 +175,19 @@ const sellersPassword = "monsoon-market"
 // newSellers registers sellers with verified accounts, each with earnings to withdraw.
 func (f *fleet) newSellers(n int, earned money.Amount) []*seller {
 	f.t.Helper()
+	sellers := f.registerSellers(n, earned)
+	for _, s := range sellers {
+		harness.Until(f.t, "a seller can withdraw", func() bool {
+			b := f.balance(s)
+			return b.BankAccount.IsVerified && rupees(f.t, b.AvailableBalance) == earned
+		})
+	}
+	return sellers
+}
+
+// registerSellers is newSellers before their accounts are verified.
+func (f *fleet) registerSellers(n int, earned money.Amount) []*seller {
+	f.t.Helper()
 	sellers := make([]*seller, n)
 	for i := range sellers {
 		s := &seller{email: fmt.Sprintf("seller%d@example.com", i), ending: nothingSpecial}
@@ -191,12 +204,6 @@ func (f *fleet) newSellers(n int, earned money.Amount) []*seller {
 		f.must(s.bankAccount(i), nil)
 		f.must(f.sale(fmt.Sprintf("first-%d", i), s, earned), nil)
 		sellers[i] = s
-	}
-	for _, s := range sellers {
-		harness.Until(f.t, "a seller can withdraw", func() bool {
-			b := f.balance(s)
-			return b.BankAccount.IsVerified && rupees(f.t, b.AvailableBalance) == earned
-		})
 	}
 	return sellers
 }

@@ -20,7 +20,7 @@ func Open(s gateway.Setup) (gateway.Opened, error) {
 	client, err := New(Options{
 		Name: s.Name, Currency: s.Currency, Turn: s.Turn, Timeout: s.Timeout, Now: s.Now,
 		BaseURL: s.Settings[SettingBaseURL], KeyID: s.Settings[SettingKeyID], KeySecret: s.Settings[SettingKeySecret],
-		AccountNumber: s.Settings[SettingAccountNumber],
+		AccountNumber: s.Settings[SettingAccountNumber], Capabilities: s.Capabilities,
 	})
 	if err != nil {
 		return gateway.Opened{}, err
