@@ -122,6 +122,22 @@ func TestRetries(t *testing.T) {
 	}
 }
 
+func TestRetry_ManyAttempts(t *testing.T) {
+	var requests atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		requests.Add(1)
+		answer(503, unavailable)(w, r)
+	}))
+	t.Cleanup(server.Close)
+	c, err := client.New(client.Config{BaseURL: server.URL, Key: "bsk_key", Attempts: 100, MaxWait: time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.RequestPayout(t.Context(), "usr_1", client.NewPayout{Amount: "600"}); err == nil || requests.Load() != 100 {
+		t.Errorf("%d requests, %v; want 100", requests.Load(), err)
+	}
+}
+
 func TestRetry_EndsWithTheContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

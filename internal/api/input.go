@@ -141,6 +141,13 @@ func (in *input) misnamed(wrong, right string) {
 	}
 }
 
+// notNull refuses null where absent means all: a program writes it for a number that it has miscalculated.
+func (in *input) notNull(name, message string) {
+	if in.member(name) == nil && in.members[name] != nil {
+		in.noteMalformed(name, message)
+	}
+}
+
 // anything is the check of a text that has no rule.
 func anything(string) string { return "" }
 

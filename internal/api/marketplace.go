@@ -92,6 +92,8 @@ func (req *refundRequest) read(in *input) {
 		in.refuse(sale.ErrNotFound)
 	}
 	req.ID = in.text("refundId", limits.Reference)
+	in.notNull("amount", "must be a number; leave it out for all that is left of the sale")
+	in.misnamed("refundAmount", "amount")
 	req.Amount = in.optionalAmount("amount")
 }
 

@@ -39,7 +39,9 @@ func TestSaleStory(t *testing.T) {
 	post(refundPath, `{"refundId":"r1","amount":501}`).wantFailure(t, 409, "refund_conflict")
 	post(refundPath, `{"refundId":"r2","amount":999.51}`).wantFailure(t, 400, "refund_exceeds_sale")
 	post("/nothing/refund", `{"refundId":"r1"}`).wantFailure(t, 404, "sale_not_found")
-	if a := post(refundPath, `{"refundId":"r3","amount":null}`).want(t, 201); fmt.Sprint(a.read(t, "data.amount")) != "999.5" {
+	post(refundPath, `{"refundId":"r3","amount":null}`).wantFailure(t, 400, "invalid_request", "amount") // which is not all that is left
+	post(refundPath, `{"refundId":"r3","refundAmount":1}`).wantFailure(t, 400, "invalid_request", "refundAmount")
+	if a := post(refundPath, `{"refundId":"r3"}`).want(t, 201); fmt.Sprint(a.read(t, "data.amount")) != "999.5" {
 		t.Errorf("all that is left: %s", a.body)
 	}
 	post(refundPath, `{"refundId":"r4"}`).wantFailure(t, 400, "refund_exceeds_sale")
@@ -104,7 +106,7 @@ func TestMarketplaceRules(t *testing.T) {
 		h.do(call{method: "PUT", path: "/api/marketplace/sellers/" + unknown, token: h.serviceKey, body: `{"productsListed":1}`}).
 			wantFailure(t, 404, "seller_not_found")
 	}
-	for name, value := range map[string]string{"zero": "0", "negative": "-1", "too precise": "0.001"} {
+	for name, value := range map[string]string{"zero": "0", "negative": "-1", "too precise": "0.001", "far too precise": "1.234e-9223372036854775808"} {
 		t.Run("refund of "+name, func(t *testing.T) {
 			h.do(call{method: "POST", path: "/api/marketplace/sales/s1/refund", token: h.serviceKey, body: `{"refundId":"r","amount":` + value + `}`}).
 				wantFailure(t, 422, "validation_failed", "amount")

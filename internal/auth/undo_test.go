@@ -16,6 +16,7 @@ import (
 // setByLink has a link mailed to an address, and sets a password by it.
 func (w *fixture) setByLink(address, password string) {
 	w.t.Helper()
+	w.clock.advance(time.Second) // mails of one moment are in no order
 	wantErr(w.t, w.ForgotPassword(w.t.Context(), address, den), nil)
 	if _, err := w.AnswerMailRequest(w.t.Context()); err != nil {
 		w.t.Fatal(err)

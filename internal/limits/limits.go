@@ -53,3 +53,26 @@ func Year(at time.Time) string {
 	}
 	return ""
 }
+
+// Day reads a day such as 2026-11-20, and is when it begins in the zone, or another day so many days later.
+func Day(text string, later int, zone *time.Location) (time.Time, error) {
+	day, err := time.Parse(time.DateOnly, text)
+	return startOfDay(day.Year(), day.Month(), day.Day()+later, zone), err
+}
+
+// StartOfDay is when a day begins in at's zone: the one that holds at, or another so many days later.
+func StartOfDay(at time.Time, later int) time.Time {
+	return startOfDay(at.Year(), at.Month(), at.Day()+later, at.Location())
+}
+
+func startOfDay(year int, month time.Month, day int, zone *time.Location) time.Time {
+	at := time.Date(year, month, day, 0, 0, 0, 0, zone)
+	if at.Hour() == 0 {
+		return at
+	}
+	began, ends := at.ZoneBounds() // the clocks skip midnight, as in Chile: the day begins with summer time
+	if at.Hour() > 12 {            // of the day before
+		return ends
+	}
+	return began
+}

@@ -52,3 +52,42 @@ func TestYear(t *testing.T) {
 		}
 	}
 }
+
+// The clocks of these places skip midnight on some days, or have it twice. Each instant is in one day.
+func TestStartOfDay(t *testing.T) {
+	for name, day := range map[string]string{
+		"America/Santiago": "2026-09-06", "Atlantic/Azores": "2026-03-29", "America/Havana": "2026-11-01", "Asia/Kolkata": "2026-02-28", "UTC": "2026-12-31",
+	} {
+		zone, err := time.LoadLocation(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		began, err := limits.Day(day, -3, zone)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for later := -2; later <= 3; later++ {
+			begins, err := limits.Day(day, later, zone)
+			switch {
+			case err != nil:
+				t.Fatal(err)
+			case !begins.After(began) || begins.Sub(began) > 25*time.Hour:
+				t.Errorf("%s: a day begins at %s, and the next one at %s", name, began, begins)
+			case begins.Add(-time.Second).Day() == begins.Day():
+				t.Errorf("%s: a day begins at %s, which is in its midst", name, begins)
+			}
+			for at := began; at.Before(begins); at = at.Add(30 * time.Minute) {
+				if got := limits.StartOfDay(at, 0); !got.Equal(began) {
+					t.Errorf("%s: the day of %s begins at %s, want %s", name, at, got, began)
+				}
+				if got := limits.StartOfDay(at, 1); !got.Equal(begins) {
+					t.Errorf("%s: the day after %s begins at %s, want %s", name, at, got, begins)
+				}
+			}
+			began = begins
+		}
+	}
+	if _, err := limits.Day("2026-02-30", 0, time.UTC); err == nil {
+		t.Error("there is no 30 February")
+	}
+}

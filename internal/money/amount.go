@@ -84,23 +84,23 @@ func (c Currency) Parse(text string) (Amount, error) {
 	if n.digits == "" {
 		return 0, nil
 	}
-	exponent, err := strconv.Atoi(n.exponent)
-	if err != nil { // an exponent of twenty digits: only its sign matters
+	exponent, err := strconv.ParseInt(n.exponent, 10, 32)
+	if err != nil { // so long that only its sign matters
 		exponent = math.MaxInt32
 		if strings.HasPrefix(n.exponent, "-") {
 			exponent = math.MinInt32
 		}
 	}
 	// zeros is how many of them turn the digits into minor units.
-	zeros := exponent - n.fraction + c.exponent
+	zeros := exponent - int64(n.fraction) + int64(c.exponent)
 	if zeros < 0 {
 		return 0, ErrPrecision
 	}
 	const maxDigits = 16 // of Max
-	if len(n.digits)+zeros > maxDigits {
+	if int64(len(n.digits))+zeros > maxDigits {
 		return 0, ErrRange
 	}
-	minor, err := strconv.ParseInt(n.digits+strings.Repeat("0", zeros), 10, 64)
+	minor, err := strconv.ParseInt(n.digits+strings.Repeat("0", int(zeros)), 10, 64)
 	if err != nil || Amount(minor) > Max {
 		return 0, ErrRange
 	}

@@ -57,6 +57,8 @@ func TestParse(t *testing.T) {
 		{"INR", "-", 0, money.ErrSyntax},
 		{"INR", "01", 0, money.ErrSyntax},
 		{"INR", ".5", 0, money.ErrSyntax},
+		{"INR", "1.234e-9223372036854775808", 0, money.ErrPrecision},
+		{"INR", "1e9223372036854775807", 0, money.ErrRange},
 		{"INR", "5.", 0, money.ErrSyntax},
 		{"INR", "+5", 0, money.ErrSyntax},
 		{"INR", "5e", 0, money.ErrSyntax},

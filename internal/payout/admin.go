@@ -150,7 +150,7 @@ func (s *Service) RefundToBalance(ctx context.Context, by decision.By, id ID) (P
 	}
 	if taken, err := s.o.Store.TakenByStatement(ctx, seen); err != nil {
 		return Payout{}, err
-	} else if taken >= seen.Net() {
+	} else if taken > 0 { // in part, too: who was paid may have sent something back
 		return Payout{}, ErrPaidByStatement
 	}
 	return s.decide(ctx, by, decision.RefundPayout, id, func(p *Payout) (string, error) {

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"bursar/internal/limits"
 	"bursar/internal/money"
 )
 
@@ -209,6 +210,5 @@ func (s *Service) readFigures(ctx context.Context, now time.Time) (f Figures, er
 
 // startOfDay is when a day of the service's zone begins, so many days later.
 func (s *Service) startOfDay(at time.Time, later int) time.Time {
-	at = at.In(s.o.Zone)
-	return time.Date(at.Year(), at.Month(), at.Day()+later, 0, 0, 0, 0, s.o.Zone)
+	return limits.StartOfDay(at.In(s.o.Zone), later)
 }

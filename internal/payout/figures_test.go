@@ -94,3 +94,45 @@ func TestFigures_Of_LargestFirst(t *testing.T) {
 		t.Errorf("of none %d of a thousand failed", got)
 	}
 }
+
+// The clocks of Chile go from midnight to one o'clock on 6 September 2026. What is paid on that day, also in its last hour, is among its figures, and in a
+// selection of that day.
+func TestFigures_DayWithoutMidnight(t *testing.T) {
+	zone, err := time.LoadLocation("America/Santiago")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newStory(t)
+	o := s.options(t, s.db.Payouts())
+	o.Zone = zone
+	if s.payouts, err = payout.New(o); err != nil {
+		t.Fatal(err)
+	}
+	s.now = time.Date(2026, 9, 6, 11, 0, 0, 0, zone)
+	s.reconcileStartup()
+	for range 2 {
+		p := s.request("usr_b", 50_000)
+		s.later(windowOver)
+		s.gateway.transfers[string(p.ID)].advance(1)
+		s.later(time.Hour)
+		if got := s.stateOf(p.ID); got != payout.Completed {
+			t.Fatal(got)
+		}
+		s.now = time.Date(2026, 9, 6, 22, 40, 0, 0, zone)
+	}
+	s.now = time.Date(2026, 9, 7, 12, 0, 0, 0, zone)
+	f, err := s.payouts.Figures(t.Context())
+	if got := f.Of(payout.Periods["yesterday"]).Paid.Number; err != nil || got != 2 {
+		t.Errorf("%d payouts were paid yesterday, %v; want 2", got, err)
+	}
+	selection, err := s.payouts.ParseSelection(func(name string) string {
+		return map[string]string{"date": "completed", "from": "2026-09-06", "to": "2026-09-06"}[name]
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	selection.Limit = 10
+	if found, err := s.payouts.Find(t.Context(), selection); err != nil || found.Totals.Count != 2 {
+		t.Errorf("%d payouts were completed on that day, %v; want 2", found.Totals.Count, err)
+	}
+}

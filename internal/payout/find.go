@@ -225,12 +225,12 @@ func (s *Service) parseDay(name string, later int, get func(string) string, wron
 	if text == "" {
 		return time.Time{}
 	}
-	day, err := time.ParseInLocation(time.DateOnly, text, s.o.Zone)
+	day, err := limits.Day(text, 0, s.o.Zone)
 	if err != nil || limits.Year(day) != "" {
 		wrong[name] = "must be a day such as 2026-11-20"
 		return time.Time{}
 	}
-	return day.AddDate(0, 0, later)
+	return limits.StartOfDay(day, later)
 }
 
 // isBankCode reports whether s can be the beginning of an IFSC, which names the bank.

@@ -922,3 +922,48 @@ func TestPaidAfterItsEnd_FreezesSeller(t *testing.T) {
 		}
 	})
 }
+
+// TestFreeze_ResumedBeforeTheDiscrepancy has an admin resume a seller's payouts right after they were frozen for a transfer, and before its discrepancy is recorded.
+func TestFreeze_ResumedBeforeTheDiscrepancy(t *testing.T) {
+	s := newStory(t)
+	s.later(windowOver)
+	transfer := s.gateway.transfers[string(s.id)]
+	transfer.progress = gateway.Failed
+	s.later(time.Hour)
+	s.wantState(payout.Failed)
+	transfer.progress = gateway.Paid
+	transfer.paid++
+	admin, isResumed := s.newPayouts(t), false
+	frozen := func() bool {
+		b, err := s.db.Balance(t.Context(), "usr_a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b.Frozen
+	}
+	s.payouts = s.newPayoutsOn(t, afterEach{s.db.Payouts(), func() {
+		if !isResumed && frozen() {
+			isResumed = true
+			if err := admin.Unfreeze(t.Context(), ada, "usr_a"); err != nil {
+				t.Error(err)
+			}
+		}
+	}})
+	s.reconcileStartup()
+	s.later(48 * time.Hour)
+	if s.payout().Discrepancy == "" || !isResumed || !frozen() {
+		t.Errorf("a paid payout whose amount its seller has again has the discrepancy %q; payouts were resumed: %t; they are frozen: %t", s.payout().Discrepancy, isResumed, frozen())
+	}
+}
+
+// afterEach does something after each transaction.
+type afterEach struct {
+	payout.Store
+	do func()
+}
+
+func (a afterEach) InTx(ctx context.Context, fn func(payout.Tx) error) error {
+	err := a.Store.InTx(ctx, fn)
+	a.do()
+	return err
+}

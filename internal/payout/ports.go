@@ -50,8 +50,8 @@ type Store interface {
 	UnmatchedSellers(ctx context.Context, limit int) ([]string, error)
 	// OpenUnmatchedTransfer finds one of them.
 	OpenUnmatchedTransfer(ctx context.Context, at gateway.Name, gatewayID string) (u UnmatchedTransfer, found bool, err error)
-	// TakenByStatement is what left our account at the payout's gateway for it, less what came back, as far as the gateway's statement
-	// was read and names the payout.
+	// TakenByStatement is what left our account at the payout's gateway for it without the gateway's fees, less what came back, as far as the
+	// gateway's statement was read and names the payout.
 	TakenByStatement(ctx context.Context, p Payout) (money.Amount, error)
 	// NewestSent lists the newest of the payouts that were sent through a gateway, newest first, up to limit.
 	NewestSent(ctx context.Context, at gateway.Name, limit int) ([]Payout, error)

@@ -38,14 +38,14 @@ func (s *Service) applyReportIf(
 ) (bool, error) {
 	var moved bool
 	apply := func() (err error) {
-		if moved, err = s.applyReportOnce(ctx, scope, seen, r, actor, guard, true); !errors.Is(err, errNotFrozen) {
-			return err
+		for tries := 2; ; tries-- { // an admin may resume the seller's payouts in between
+			if moved, err = s.applyReportOnce(ctx, scope, seen, r, actor, guard, tries > 0); !errors.Is(err, errNotFrozen) {
+				return err
+			}
+			if err := s.freezeForTransfer(context.WithoutCancel(ctx), seen); err != nil {
+				return err
+			}
 		}
-		if err := s.freezeForTransfer(context.WithoutCancel(ctx), seen); err != nil {
-			return err
-		}
-		moved, err = s.applyReportOnce(ctx, scope, seen, r, actor, guard, false)
-		return err
 	}
 	_, discrepancy := nextState(r, seen, s.o.Now(), s.o.Currency)
 	scope.ReadsPause = scope.ReadsPause || discrepancy != nil && differsInAccount(discrepancy.Error()) // so that the account's entries are loaded

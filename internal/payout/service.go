@@ -10,6 +10,7 @@ import (
 
 	"bursar/internal/gateway"
 	"bursar/internal/id"
+	"bursar/internal/limits"
 	"bursar/internal/mail"
 	"bursar/internal/money"
 	"bursar/internal/retry"
@@ -141,8 +142,7 @@ func (s *Service) Events(ctx context.Context, c Caller, id ID) ([]StateChange, e
 // Summary is all that a seller's overview shows.
 func (s *Service) Summary(ctx context.Context, seller string) (Summary, error) {
 	now := s.o.Now().In(s.o.Zone)
-	firstOfMonth := time.Date(now.Year(), now.Month(), 1, 0, 0, 0, 0, s.o.Zone)
-	return s.o.Store.Summary(ctx, seller, now.Format(monthLayout), firstOfMonth.AddDate(0, 0, -1).Format(monthLayout))
+	return s.o.Store.Summary(ctx, seller, now.Format(monthLayout), limits.StartOfDay(now, -now.Day()).Format(monthLayout))
 }
 
 const monthLayout = "2006-01"

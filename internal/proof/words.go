@@ -87,7 +87,7 @@ func inWords(e ledger.Entry) string {
 func (s *Service) Period(from, to string) (first, end time.Time, err error) {
 	zone := s.o.Zone
 	now := s.o.Now().In(zone)
-	first, end = time.Date(now.Year(), now.Month(), 1, 0, 0, 0, 0, zone), time.Date(now.Year(), now.Month(), now.Day()+1, 0, 0, 0, 0, zone)
+	first, end = limits.StartOfDay(now, 1-now.Day()), limits.StartOfDay(now, 1)
 	problems := map[string]string{}
 	if from != "" {
 		first = parseEnd("from", from, 0, zone, problems)
@@ -109,8 +109,8 @@ func (s *Service) Period(from, to string) (first, end time.Time, err error) {
 }
 
 func parseEnd(name, text string, days int, zone *time.Location, problems map[string]string) time.Time {
-	if day, err := time.ParseInLocation(time.DateOnly, text, zone); err == nil {
-		return bounded(name, day.AddDate(0, 0, days), problems)
+	if day, err := limits.Day(text, days, zone); err == nil {
+		return bounded(name, day, problems)
 	}
 	at, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 	"bursar/internal/fault"
 	"bursar/internal/gateway"
 	"bursar/internal/gateway/sandbox"
+	"bursar/internal/limits"
 	"bursar/internal/payout"
 	"bursar/internal/reconcile"
 	"bursar/internal/store"
@@ -913,5 +914,22 @@ func TestPeriods(t *testing.T) {
 	w.now = at(5, 0, 5)
 	if _, err := w.service.Period("today", "today"); err == nil {
 		t.Error("a day that has only begun can be compared")
+	}
+}
+
+// The clocks of Chile go from midnight to one o'clock on 6 September 2026. That day is compared in the night after, and the next one in the next.
+func TestRunDue_DayWithoutMidnight(t *testing.T) {
+	w := newFixture(t)
+	zone, err := time.LoadLocation("America/Santiago")
+	w.must(err)
+	w.options.Zone = zone
+	w.service = w.instance()
+	for day := 4; day <= 9; day++ {
+		w.now = time.Date(2026, 9, day, 12, 0, 0, 0, zone)
+		w.must(w.runDue(w.service))
+		reached, err := w.options.Store.Reached(t.Context(), w.now)
+		if want := limits.StartOfDay(w.now, 0); err != nil || !reached.Equal(want) {
+			t.Fatalf("the days up to %s were compared, %v; want %s", reached.In(zone), err, want)
+		}
 	}
 }

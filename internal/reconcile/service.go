@@ -145,17 +145,16 @@ func (s *Service) parseDay(name, text string, problems map[string]string) time.T
 	if text == "" {
 		return time.Time{}
 	}
-	day, err := time.ParseInLocation(time.DateOnly, text, s.o.Zone)
+	day, err := limits.Day(text, 0, s.o.Zone)
 	if err != nil || limits.Year(day) != "" {
 		problems[name] = `must be a day such as 2026-11-20, or "today" or "yesterday"`
 	}
-	return s.midnight(day, 0)
+	return day
 }
 
 // midnight begins the day so many days after the one that holds t.
 func (s *Service) midnight(t time.Time, days int) time.Time {
-	local := t.In(s.o.Zone)
-	return time.Date(local.Year(), local.Month(), local.Day()+days, 0, 0, 0, 0, s.o.Zone)
+	return limits.StartOfDay(t.In(s.o.Zone), days)
 }
 
 // days cuts a period at midnights.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"bursar/internal/limits"
 	"bursar/internal/money"
 )
 
@@ -31,7 +32,7 @@ func (s *Service) Months(ctx context.Context, seller string, n int) ([]Month, er
 	now := s.o.Now().In(s.o.Zone)
 	months := make([]Month, n)
 	for i := range months {
-		first := time.Date(now.Year(), now.Month()-time.Month(n-1-i), 1, 0, 0, 0, 0, s.o.Zone)
+		first := time.Date(now.Year(), now.Month()-time.Month(n-1-i), 1, 0, 0, 0, 0, time.UTC) // no day lacks its midnight there
 		months[i].Month = first.Format(monthLayout)
 	}
 	earned, err := s.o.Store.Earnings(ctx, seller, months[0].Month, months[n-1].Month)
@@ -54,7 +55,7 @@ func (s *Service) Releases(ctx context.Context, seller string, limit int) ([]Rel
 	now := s.o.Now().In(s.o.Zone)
 	days := make([]time.Time, daysAhead+1)
 	for i := range days {
-		days[i] = time.Date(now.Year(), now.Month(), now.Day()+i, 0, 0, 0, 0, s.o.Zone)
+		days[i] = limits.StartOfDay(now, i)
 	}
 	releases, err := s.o.Store.PendingByDay(ctx, seller, days)
 	if err != nil {

@@ -148,7 +148,7 @@ var apiBugs = []planted{
 		{inAPI, "c.FormatFixed(p.Fee), c.FormatFixed(p.Net())", "c.FormatFixed(p.Fee), c.FormatFixed(p.Amount)"},
 	}},
 	{"a statement that names no days leaves today out", []edit{
-		{inProof, "now.Month(), now.Day()+1, 0, 0, 0, 0, zone)", "now.Month(), now.Day(), 0, 0, 0, 0, zone)"},
+		{inProof, "limits.StartOfDay(now, 1-now.Day()), limits.StartOfDay(now, 1)", "limits.StartOfDay(now, 1-now.Day()), limits.StartOfDay(now, 0)"},
 	}},
 	{"an opening balance with another amount to come counts as a repeat", []edit{
 		{inSale, " || isSold && sold.Fingerprint != pending.Fingerprint {", " {"},

@@ -130,7 +130,7 @@ var moreBugs = []planted{
 		{inPayout, "if p.State != Cancelled || key == \"\" {", "if p.State != Cancelled || key != \"\" || key == \"\" {"},
 	}},
 	{"the last month begins a month ago", []edit{
-		{inPayout, "firstOfMonth.AddDate(0, 0, -1).Format(monthLayout)", "min(now.AddDate(0, -1, 0).Format(monthLayout), firstOfMonth.Format(monthLayout))"},
+		{inPayout, "limits.StartOfDay(now, -now.Day()).Format(monthLayout)", "limits.StartOfDay(now.AddDate(0, -1, 0), 0).Format(monthLayout)"},
 	}},
 	{"a change of the e-mail address can be undone for a day", []edit{
 		{inAuth, "newMailToken(UndoEmailChange, u.ID, from, now, mail.UndoLife)", "newMailToken(UndoEmailChange, u.ID, from, now, mail.ConfirmLife)"},
@@ -166,13 +166,13 @@ var moreBugs = []planted{
 		{inPayout, "return a.at(a.workingDay(completedAt, 3), 24*60)", "return a.at(completedAt.AddDate(0, 0, 3), 24*60)"},
 	}},
 	{"the days of a statement are those of UTC", []edit{
-		{inProof, "time.ParseInLocation(time.DateOnly, text, zone); err == nil {\n\t\treturn bounded(", "time.ParseInLocation(time.DateOnly, text, time.UTC); err == nil {\n\t\treturn bounded("},
+		{inProof, "limits.Day(text, days, zone); err == nil {\n\t\treturn bounded(", "limits.Day(text, days, time.UTC); err == nil {\n\t\treturn bounded("},
 	}},
 	{"a statement without an entry closes with the newest balance", []edit{
 		{inProof, "closing, err := w.headAt(ctx, last)", "closing, err := w.headAt(ctx, map[bool]int64{true: journal.Number, false: last}[last < first])"},
 	}},
 	{"the last day that an admin asks for is left out", []edit{
-		{inPayout, "return day.AddDate(0, 0, later)", "return day"},
+		{inPayout, "return limits.StartOfDay(day, later)", "return day"},
 	}},
 	{"another sale under the id of one in the same batch repeats that one", []edit{
 		{inSale, "if err == nil && first.Fingerprint != sale.Fingerprint {", "if err == nil && first.Fingerprint != sale.Fingerprint && !added[sale.ID] {"},

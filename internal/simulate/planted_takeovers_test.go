@@ -85,10 +85,10 @@ var takeoverBugs = []planted{
 		{inBank, "if err == nil && !exists {\n\t\t\terr = ErrSellerGone", "if err == nil && !exists && r.imported {\n\t\t\terr = ErrSellerGone"},
 	}},
 	{"a refund does not ask the statement", []edit{
-		{inPayout, "} else if taken >= seen.Net() {\n\t\treturn Payout{}, ErrPaidByStatement", "} else if taken > seen.Amount {\n\t\treturn Payout{}, ErrPaidByStatement"},
+		{inPayout, "} else if taken > 0 {\n\t\treturn Payout{}, ErrPaidByStatement", "} else if taken > seen.Amount {\n\t\treturn Payout{}, ErrPaidByStatement"},
 	}},
 	{"what the statement put back still keeps a payout from being refunded", []edit{
-		{inStore, "COALESCE(SUM(debit - credit), 0) AS BIGINT) FROM statement_lines WHERE gateway = $1 AND missing = 0 AND id IN (", "COALESCE(SUM(debit), 0) AS BIGINT) FROM statement_lines WHERE gateway = $1 AND missing = 0 AND id IN ("},
+		{inStore, "THEN amount ELSE debit END - credit), 0) AS BIGINT) FROM statement_lines WHERE gateway = $1 AND missing = 0 AND id IN (", "THEN amount ELSE debit END), 0) AS BIGINT) FROM statement_lines WHERE gateway = $1 AND missing = 0 AND id IN ("},
 	}},
 	{"the statement is asked for lines by the transfer alone", []edit{
 		{inStore, "WHERE gateway = $1 AND payout_id <> '' AND payout_id = $2\n\t\tUNION SELECT id", "WHERE gateway = $1 AND payout_id = '' AND payout_id = $2\n\t\tUNION SELECT id"},

@@ -389,13 +389,13 @@ var bugs = []planted{
 		{inStore, "LEFT JOIN bank_accounts a ON a.seller_id = u.id AND a.is_current = 1", "LEFT JOIN bank_accounts a ON a.seller_id = u.id AND a.is_current >= 0"},
 	}},
 	{"the month of the overview is in UTC", []edit{
-		{inPayout, "now := s.o.Now().In(s.o.Zone)\n\tfirstOfMonth", "now := s.o.Now().UTC()\n\tfirstOfMonth"},
+		{inPayout, "now := s.o.Now().In(s.o.Zone)\n\treturn s.o.Store.Summary", "now := s.o.Now().UTC()\n\treturn s.o.Store.Summary"},
 	}},
 	{"the month of a sale is in UTC", []edit{
 		{inSale, "draft.OccurredAt.In(s.o.Zone).Format", "draft.OccurredAt.UTC().Format"},
 	}},
 	{"what comes today is shown for tomorrow", []edit{
-		{inSale, "now.Day()+i, 0", "now.Day()+i+1, 0"},
+		{inSale, "limits.StartOfDay(now, i)", "limits.StartOfDay(now, i+1)"},
 	}},
 	{"more than the sale is refunded", []edit{
 		{inSale, "refund.Amount > sale.Left()", "refund.Amount > sale.Amount"},
