@@ -49,9 +49,9 @@ type Auth interface {
 
 	// CheckMayRequestPayout fails with [auth.ErrEmailNotVerified].
 	CheckMayRequestPayout(p auth.Principal) error
-	// SetProfile changes a user's name and profile; a fault names the fields at fault.
 	// DeleteAccount removes who the user is; the proof for it is the principal's.
 	DeleteAccount(ctx context.Context, p auth.Principal, password string, from auth.Device) error
+	// SetProfile changes a user's name and profile; a fault names the fields at fault.
 	SetProfile(ctx context.Context, p auth.Principal, change auth.ProfileChange, from auth.Device) error
 	// ChangePassword replaces the password, ends all other sessions and returns the token by which the account
 	// knows this device from now on. A user without a password sets the first; current is then ignored.
