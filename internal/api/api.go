@@ -14,34 +14,42 @@ import (
 	"net/url"
 	"time"
 
+	"bursar/internal/bank"
+	"bursar/internal/event"
 	"bursar/internal/gateway"
 	"bursar/internal/health"
+	"bursar/internal/inbox"
 	"bursar/internal/money"
+	"bursar/internal/proof"
+	"bursar/internal/reconcile"
+	"bursar/internal/sale"
+	"bursar/internal/search"
 	"bursar/internal/telemetry"
 	"bursar/internal/web"
+	"bursar/internal/webhook"
 )
 
 // Options are what the API is made of.
 type Options struct {
 	Auth    Auth
-	Bank    Bank
-	Sales   Sales
+	Bank    *bank.Service
+	Sales   *sale.Service
 	Payouts Payouts
-	Search  Search
-	Inbox   Inbox
-	Events  Events
-	// Endpoints are where events are delivered.
-	Endpoints Endpoints
+	Search  search.Service
+	Inbox   inbox.Service
+	// Events is the feed, and Endpoints are where events are delivered.
+	Events    *event.Service
+	Endpoints *webhook.Service
 	// Decisions is the record of what admins decided.
 	Decisions Decisions
 	Ledger    Ledger
 	// Reconciling compares the gateway's statement with the ledger.
-	Reconciling Reconciling
+	Reconciling *reconcile.Service
 	Mails       Mails
 	Health      Health
 	Audits      *health.Audits
 	// Statements proves what the others did.
-	Statements Statements
+	Statements *proof.Service
 	// Webhooks check and read the gateways' messages, each at /api/gateway/webhooks/ and its name.
 	Webhooks map[gateway.Name]gateway.ReadWebhook
 
@@ -66,7 +74,7 @@ type Options struct {
 
 func (o Options) check() error {
 	switch {
-	case o.Auth == nil || o.Bank == nil || o.Sales == nil || o.Payouts == nil || o.Search == nil || o.Inbox == nil || o.Events == nil || o.Endpoints == nil || o.Decisions == nil || o.Ledger == nil || o.Reconciling == nil || o.Mails == nil || o.Health == nil || o.Audits == nil || o.Statements == nil || len(o.Webhooks) == 0:
+	case o.Auth == nil || o.Bank == nil || o.Sales == nil || o.Payouts == nil || o.Search.Store == nil || o.Inbox.Store == nil || o.Events == nil || o.Endpoints == nil || o.Decisions == nil || o.Ledger == nil || o.Reconciling == nil || o.Mails == nil || o.Health == nil || o.Audits == nil || o.Statements == nil || len(o.Webhooks) == 0:
 		return errors.New("api: all services and a webhook reader are needed")
 	case o.Currency == money.Currency{}:
 		return errors.New("api: a currency is needed")

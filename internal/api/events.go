@@ -92,7 +92,7 @@ func (a *api) feed(ctx context.Context, _ caller, req feedRequest) (reply[feedJS
 }
 
 // EventBodies makes the function that writes an event as webhooks deliver it.
-func EventBodies(events Events, users Auth, accounts Bank, currency money.Currency) func(context.Context, event.Event) ([]byte, error) {
+func EventBodies(events *event.Service, users Auth, accounts *bank.Service, currency money.Currency) func(context.Context, event.Event) ([]byte, error) {
 	a := &api{o: Options{Events: events, Auth: users, Bank: accounts, Currency: currency}}
 	return func(ctx context.Context, e event.Event) ([]byte, error) {
 		body, err := a.renderer().body(ctx, e)

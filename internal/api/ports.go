@@ -6,48 +6,14 @@ import (
 	"time"
 
 	"bursar/internal/auth"
-	"bursar/internal/bank"
 	"bursar/internal/decision"
-	"bursar/internal/event"
 	"bursar/internal/gateway"
 	"bursar/internal/health"
-	"bursar/internal/inbox"
 	"bursar/internal/ledger"
 	"bursar/internal/mail"
 	"bursar/internal/money"
 	"bursar/internal/payout"
-	"bursar/internal/proof"
-	"bursar/internal/reconcile"
-	"bursar/internal/sale"
-	"bursar/internal/search"
-	"bursar/internal/webhook"
 )
-
-// Events is the feed.
-type Events interface {
-	// After lists events numbered above a number, of certain types or of all, up to limit, and says where to go on.
-	After(ctx context.Context, after int64, types []event.Type, limit int) (found []event.Event, next int64, err error)
-	// EntriesAbout lists what a seller's journal says of a subject, oldest first, or fails with [ledger.ErrTampered].
-	EntriesAbout(ctx context.Context, owner, subject string) ([]ledger.Entry, error)
-}
-
-// Endpoints are where events are delivered.
-type Endpoints interface {
-	// Add and Rotate also return the endpoint's secret.
-	Add(ctx context.Context, by decision.By, n webhook.NewEndpoint) (webhook.Endpoint, string, error)
-	Rotate(ctx context.Context, by decision.By, id string) (webhook.Endpoint, string, error)
-	Endpoints(ctx context.Context) ([]webhook.Endpoint, error)
-	// Endpoint finds one, or fails with [webhook.ErrNotFound].
-	Endpoint(ctx context.Context, id string) (webhook.Endpoint, error)
-	Change(ctx context.Context, by decision.By, id string, c webhook.Change) (webhook.Endpoint, error)
-	Remove(ctx context.Context, by decision.By, id string) error
-	// Test sends an event of type ping, and returns how that went.
-	Test(ctx context.Context, id string) (webhook.TestResult, error)
-	// Deliveries lists those that a filter selects, newest first.
-	Deliveries(ctx context.Context, f webhook.Filter) ([]webhook.Delivery, error)
-	// Redeliver has events sent again, and returns how many deliveries that are.
-	Redeliver(ctx context.Context, r webhook.Redelivery) (int, error)
-}
 
 // Auth knows who is asking.
 type Auth interface {
@@ -150,33 +116,6 @@ type Auth interface {
 	JWKS() []byte
 }
 
-// Bank keeps the accounts that sellers are paid to.
-type Bank interface {
-	Register(context.Context, bank.Registration) (bank.Account, error)
-	Account(ctx context.Context, seller string) (bank.Account, error)
-	Branch(bank.IFSC) (bank.Branch, bool)
-	Resolve(ctx context.Context, by decision.By, id bank.ID, v bank.Verdict) (bank.Account, error)
-	Notify(ctx context.Context, verificationID string) error
-	// AccountByID finds any account ever registered, or fails with [bank.ErrNone].
-	AccountByID(context.Context, bank.ID) (bank.Account, error)
-}
-
-// Sales records what sellers earn.
-type Sales interface {
-	Record(context.Context, sale.NewSale) (sale.Sale, bool, error)
-	// RecordAll records sales in few transactions, and returns why each was refused, or nil.
-	RecordAll(context.Context, []sale.NewSale) ([]error, error)
-	Refund(context.Context, sale.NewRefund) (sale.Sale, sale.Refund, bool, error)
-	// Adjust corrects a seller's balance by an admin's decision, and reports whether the adjustment is new.
-	Adjust(context.Context, sale.NewAdjustment) (sale.Adjustment, bool, error)
-	// Adjustments lists those of a seller whose entries are numbered below before, newest first.
-	Adjustments(ctx context.Context, seller string, before int64, limit int) ([]sale.Adjustment, error)
-	// Releases is what becomes withdrawable on each of the next days that has a release, up to limit of them.
-	Releases(ctx context.Context, seller string, limit int) ([]sale.Release, error)
-	// List is a page of a seller's sales, newest first, and how many there are in all.
-	List(ctx context.Context, seller string, offset, limit int) ([]sale.Sale, int64, error)
-}
-
 // Payouts takes money to the bank.
 type Payouts interface {
 	Minimum() money.Amount
@@ -225,16 +164,6 @@ type Payouts interface {
 	StartupReconciled() bool
 }
 
-// Inbox lists what waits for an admin.
-type Inbox interface {
-	// Tasks lists what waits, the oldest first, and reports whether some kind has more than is listed.
-	Tasks(ctx context.Context) ([]inbox.Task, bool, error)
-	// Claim has an admin be on a task for an hour. It fails with [inbox.ErrClaimed] or [inbox.ErrNoTask].
-	Claim(ctx context.Context, admin, subject string) (inbox.Claim, error)
-	// Release ends an admin's own claim, or fails with [inbox.ErrNotClaimed].
-	Release(ctx context.Context, admin, subject string) error
-}
-
 // Decisions is the record of what admins decided.
 type Decisions interface {
 	// Decisions lists what was decided about a subject, or about everything where it is "", newest first.
@@ -245,18 +174,6 @@ type Decisions interface {
 // Ledger is what sellers have.
 type Ledger interface {
 	Balance(ctx context.Context, seller string) (ledger.Balance, error)
-}
-
-// Reconciling compares the gateway's statement with the ledger.
-type Reconciling interface {
-	// Open lists the differences that wait for an admin, the first found first, up to limit.
-	Open(ctx context.Context, limit int) ([]reconcile.Difference, error)
-	// Evidence finds a difference with what both sides have, or fails with [reconcile.ErrNotFound].
-	Evidence(ctx context.Context, id string) (reconcile.Evidence, error)
-	// Resolve records that an admin has explained a difference, which said seen, or fails with [reconcile.ErrChanged].
-	Resolve(ctx context.Context, by decision.By, id, seen string) error
-	// Overview tells how reconciling goes, with some of the newest runs.
-	Overview(ctx context.Context, runs int) (reconcile.Overview, error)
 }
 
 // Mails is what becomes of mails.
@@ -273,19 +190,4 @@ type Health interface {
 	Instance() health.Instance
 	Loops() []health.Loop
 	Backlog(context.Context) (health.Backlog, error)
-}
-
-// Search finds whatever an operator has in hand.
-type Search interface {
-	// Find fails with [search.ErrQuery] if nothing can be found by a query.
-	Find(ctx context.Context, query string) (search.Results, error)
-}
-
-// Statements proves to sellers what is in their ledger.
-type Statements interface {
-	// Period reads the two ends of a period; a fault names the one at fault.
-	Period(from, to string) (first, end time.Time, err error)
-	Statement(ctx context.Context, seller string, from, to time.Time) (*proof.Statement, error)
-	// JWKS is the public keys that statements are checked with, as a JSON document.
-	JWKS(context.Context) ([]byte, error)
 }

@@ -78,14 +78,14 @@ type webhookDecision struct {
 	decides                    decision.Action
 	fits                       func(webhook.Endpoint) bool
 	// do returns a secret that is shown once, or "".
-	do func(ctx context.Context, w Webhooks, by decision.By, id string) (string, error)
+	do func(ctx context.Context, w *webhook.Service, by decision.By, id string) (string, error)
 }
 
 // To is the page on which a decision about the endpoint is made.
 func (e endpointRow) To(a webhookDecision) string { return e.Path() + "/" + a.Slug }
 
-func setWebhook(status webhook.Status) func(context.Context, Webhooks, decision.By, string) (string, error) {
-	return func(ctx context.Context, w Webhooks, by decision.By, id string) (string, error) {
+func setWebhook(status webhook.Status) func(context.Context, *webhook.Service, decision.By, string) (string, error) {
+	return func(ctx context.Context, w *webhook.Service, by decision.By, id string) (string, error) {
 		_, err := w.Change(ctx, by, id, webhook.Change{Status: &status})
 		return "", err
 	}
@@ -120,7 +120,7 @@ var webhookDecisions = []webhookDecision{
 		Does:    "The new secret is shown once. Deliveries are signed with both for 24 hours.",
 		DoesNot: "A receiver that holds the one before works until then.",
 		fits:    func(e webhook.Endpoint) bool { return !e.Tampered },
-		do: func(ctx context.Context, w Webhooks, by decision.By, id string) (string, error) {
+		do: func(ctx context.Context, w *webhook.Service, by decision.By, id string) (string, error) {
 			_, secret, err := w.Rotate(ctx, by, id)
 			return secret, err
 		},
@@ -130,7 +130,7 @@ var webhookDecisions = []webhookDecision{
 		Does:    "Nothing more is delivered there, and what waits never is.",
 		DoesNot: "No event is lost: the feed has them all.",
 		fits:    func(webhook.Endpoint) bool { return true },
-		do: func(ctx context.Context, w Webhooks, by decision.By, id string) (string, error) {
+		do: func(ctx context.Context, w *webhook.Service, by decision.By, id string) (string, error) {
 			return "", w.Remove(ctx, by, id)
 		},
 	},

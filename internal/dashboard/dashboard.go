@@ -14,28 +14,34 @@ import (
 	"net/url"
 	"time"
 
+	"bursar/internal/bank"
 	"bursar/internal/health"
+	"bursar/internal/inbox"
 	"bursar/internal/money"
+	"bursar/internal/reconcile"
+	"bursar/internal/sale"
+	"bursar/internal/search"
 	"bursar/internal/web"
+	"bursar/internal/webhook"
 )
 
 // Options are what the pages are made of.
 type Options struct {
 	Auth    Auth
-	Bank    Bank
-	Sales   Sales
+	Bank    *bank.Service
+	Sales   *sale.Service
 	Payouts Payouts
-	Search  Search
-	Inbox   Inbox
+	Search  search.Service
+	Inbox   inbox.Service
 	Ledger  Ledger
 	// Reconciling compares the gateway's statement with the ledger.
-	Reconciling Reconciling
+	Reconciling *reconcile.Service
 	Health      Health
 	Audits      *health.Audits
 
 	Statements Statements
 	Mails      Mails
-	Webhooks   Webhooks
+	Webhooks   *webhook.Service
 
 	Currency money.Currency
 	// BaseURL is the public address. Its scheme decides the cookies' names and attributes.
@@ -53,7 +59,7 @@ type Options struct {
 
 func (o Options) check() error {
 	switch {
-	case o.Auth == nil || o.Bank == nil || o.Sales == nil || o.Payouts == nil || o.Search == nil || o.Inbox == nil || o.Ledger == nil || o.Reconciling == nil || o.Health == nil || o.Audits == nil || o.Statements == nil || o.Mails == nil || o.Webhooks == nil:
+	case o.Auth == nil || o.Bank == nil || o.Sales == nil || o.Payouts == nil || o.Search.Store == nil || o.Inbox.Store == nil || o.Ledger == nil || o.Reconciling == nil || o.Health == nil || o.Audits == nil || o.Statements == nil || o.Mails == nil || o.Webhooks == nil:
 		return errors.New("dashboard: all services are needed")
 	case o.Currency == money.Currency{}:
 		return errors.New("dashboard: a currency is needed")

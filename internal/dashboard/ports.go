@@ -6,18 +6,12 @@ import (
 	"time"
 
 	"bursar/internal/auth"
-	"bursar/internal/bank"
 	"bursar/internal/decision"
 	"bursar/internal/health"
-	"bursar/internal/inbox"
 	"bursar/internal/ledger"
 	"bursar/internal/mail"
 	"bursar/internal/money"
 	"bursar/internal/payout"
-	"bursar/internal/reconcile"
-	"bursar/internal/sale"
-	"bursar/internal/search"
-	"bursar/internal/webhook"
 )
 
 // Auth knows who is asking, and what they may change about themselves.
@@ -116,31 +110,6 @@ type Auth interface {
 	ReplaceAccess(ctx context.Context, by decision.By, userID string, seen, to auth.Access) error
 }
 
-// Bank keeps the accounts that sellers are paid to.
-type Bank interface {
-	Register(context.Context, bank.Registration) (bank.Account, error)
-	Account(ctx context.Context, seller string) (bank.Account, error)
-	// AccountByID finds any account ever registered, for admins.
-	AccountByID(context.Context, bank.ID) (bank.Account, error)
-	Branch(bank.IFSC) (bank.Branch, bool)
-	Resolve(ctx context.Context, by decision.By, id bank.ID, v bank.Verdict) (bank.Account, error)
-}
-
-// Sales tells what sellers earn.
-type Sales interface {
-	// List is a page of a seller's sales, newest first, and how many there are in all.
-	List(ctx context.Context, seller string, offset, limit int) ([]sale.Sale, int64, error)
-	// Months is what a seller earned in each of the last n months, this one last; none is left out.
-	Months(ctx context.Context, seller string, n int) ([]sale.Month, error)
-	// Releases is what becomes withdrawable on each of the next thirty-one days that has a release, today
-	// first, up to limit of them. What else is pending comes later.
-	Releases(ctx context.Context, seller string, limit int) ([]sale.Release, error)
-	// Adjust corrects a seller's balance by an admin's decision, and reports whether the adjustment is new.
-	Adjust(context.Context, sale.NewAdjustment) (sale.Adjustment, bool, error)
-	// Adjustments lists those of a seller whose entries are numbered below before, newest first.
-	Adjustments(ctx context.Context, seller string, before int64, limit int) ([]sale.Adjustment, error)
-}
-
 // Payouts takes money to the bank.
 type Payouts interface {
 	Minimum() money.Amount
@@ -195,38 +164,10 @@ type Payouts interface {
 	WhyStopped(ctx context.Context, seller string) (string, error)
 }
 
-// Inbox lists what waits for an admin.
-type Inbox interface {
-	// Tasks lists what waits, the oldest first, and reports whether some kind has more than is listed.
-	Tasks(ctx context.Context) ([]inbox.Task, bool, error)
-	// Claim has an admin be on a task for an hour. It fails with [inbox.ErrClaimed] or [inbox.ErrNoTask].
-	Claim(ctx context.Context, admin, subject string) (inbox.Claim, error)
-	// Release ends an admin's own claim, or fails with [inbox.ErrNotClaimed].
-	Release(ctx context.Context, admin, subject string) error
-}
-
-// Search finds whatever an admin has in hand.
-type Search interface {
-	// Find fails with [search.ErrQuery] if nothing can be found by a query.
-	Find(ctx context.Context, query string) (search.Results, error)
-}
-
 // Statements makes files of a seller's transfers, which the API hands out.
 type Statements interface {
 	// Period reads the two ends of a period, days or times; a fault names the one that is wrong.
 	Period(from, to string) (first, end time.Time, err error)
-}
-
-// Reconciling compares the gateway's statement with the ledger.
-type Reconciling interface {
-	// Open lists the differences that wait for a person, the first found first, up to limit.
-	Open(ctx context.Context, limit int) ([]reconcile.Difference, error)
-	// Evidence finds a difference with what both sides have.
-	Evidence(ctx context.Context, id string) (reconcile.Evidence, error)
-	// Resolve records that an admin has explained a difference, which said seen.
-	Resolve(ctx context.Context, by decision.By, id, seen string) error
-	// Overview tells how reconciling goes, with some of the newest runs.
-	Overview(ctx context.Context, runs int) (reconcile.Overview, error)
 }
 
 // Ledger is the ledger as auditors see it.
@@ -245,24 +186,6 @@ type Ledger interface {
 	EntriesAbout(ctx context.Context, seller, subject string) ([]ledger.Entry, error)
 	// Decisions lists what was decided about a subject, or about everything where it is "", newest first.
 	Decisions(ctx context.Context, subject string, limit int) ([]decision.Decision, error)
-}
-
-// Webhooks are the servers that events are delivered to.
-type Webhooks interface {
-	// Add and Rotate also return the endpoint's secret.
-	Add(ctx context.Context, by decision.By, n webhook.NewEndpoint) (webhook.Endpoint, string, error)
-	Rotate(ctx context.Context, by decision.By, id string) (webhook.Endpoint, string, error)
-	Endpoints(ctx context.Context) ([]webhook.Endpoint, error)
-	// Endpoint finds one, or fails with [webhook.ErrNotFound].
-	Endpoint(ctx context.Context, id string) (webhook.Endpoint, error)
-	Change(ctx context.Context, by decision.By, id string, c webhook.Change) (webhook.Endpoint, error)
-	Remove(ctx context.Context, by decision.By, id string) error
-	// Test sends an event of type ping, and returns how that went.
-	Test(ctx context.Context, id string) (webhook.TestResult, error)
-	// Deliveries lists those that a filter selects, newest first.
-	Deliveries(ctx context.Context, f webhook.Filter) ([]webhook.Delivery, error)
-	// Redeliver has events sent again, and returns how many deliveries that are.
-	Redeliver(ctx context.Context, r webhook.Redelivery) (int, error)
 }
 
 // Mails is what becomes of mails.
