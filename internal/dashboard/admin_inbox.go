@@ -201,7 +201,7 @@ func (d *dashboard) taskOf(v *pageRequest, of inbox.Task) task {
 		s := of.Transfer
 		t.Path = unmatchedAddress(of.Subject)
 		t.Evidence = []string{fmt.Sprintf("The gateway has transfer %s, which is %s, and the ledger has no payout for it: %s",
-			of.Subject, progressWords(s.Transfer.Progress), sentenceOf(s.Why))}
+			of.Subject, wordsOr(progressWords, s.Transfer.Progress), sentenceOf(s.Why))}
 	case inbox.Difference:
 		t.Path = differenceAddress(of.Subject)
 		t.Evidence = []string{of.Difference.Kind.Meaning(), of.Difference.Detail}

@@ -36,7 +36,7 @@ type adminPayoutView struct {
 func (p adminPayoutView) AccountPath() string { return accountAddress(p.BankAccountID) }
 
 // Said is the gateway's last word, or "".
-func (p adminPayoutView) Said() string { return progressWords(p.Progress) }
+func (p adminPayoutView) Said() string { return wordsOr(progressWords, p.Progress) }
 
 // LedgerPath is the seller's journal.
 func (p adminPayoutView) LedgerPath() string { return p.SellerPath() + "#history" }
@@ -124,7 +124,7 @@ type decisionRow struct {
 }
 
 // What says what was decided.
-func (r decisionRow) What() string { return actionWords(r.Action) }
+func (r decisionRow) What() string { return wordsOr(actionWords, r.Action) }
 
 // AdminPath is the page of who decided.
 func (r decisionRow) AdminPath() string { return personAddress(r.Admin) }

@@ -20,7 +20,9 @@ type unmatchedView struct {
 }
 
 // Said is what the gateway says of it.
-func (s unmatchedView) Said() string { return progressWords(s.UnmatchedTransfer.Transfer.Progress) }
+func (s unmatchedView) Said() string {
+	return wordsOr(progressWords, s.UnmatchedTransfer.Transfer.Progress)
+}
 
 // SellerPath is its seller's page, or "" for one whom the ledger does not know.
 func (s unmatchedView) SellerPath() string {

@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -79,155 +80,84 @@ func meaningOf(p payout.Payout) string {
 	}
 }
 
-// progressWords is the gateway's last word about a transfer.
-func progressWords(p gateway.Progress) string {
-	switch p {
-	case gateway.InProgress:
-		return "in progress"
-	case gateway.Queued:
-		return "queued; can still be cancelled"
-	case gateway.Paid:
-		return "paid"
-	case gateway.Reversed:
-		return "reversed: the money came back"
-	case gateway.Failed:
-		return "failed"
-	case gateway.Cancelled:
-		return "cancelled"
-	case gateway.Unrecognised:
-		return "a status that Bursar does not know"
-	default:
-		return string(p)
-	}
+// wordsOr is what a name means, or the name itself.
+func wordsOr[K ~string](words map[K]string, name K) string { return cmp.Or(words[name], string(name)) }
+
+// progressWords are the gateway's last word about a transfer.
+var progressWords = map[gateway.Progress]string{
+	gateway.InProgress:   "in progress",
+	gateway.Queued:       "queued; can still be cancelled",
+	gateway.Paid:         "paid",
+	gateway.Reversed:     "reversed: the money came back",
+	gateway.Failed:       "failed",
+	gateway.Cancelled:    "cancelled",
+	gateway.Unrecognised: "a status that Bursar does not know",
 }
 
-// entryWords says what happened, for an entry of the journal.
-func entryWords(t ledger.Type) string {
-	switch t {
-	case ledger.SaleRecorded:
-		return "Sale"
-	case ledger.SaleReleased:
-		return "Sale released"
-	case ledger.SaleRefunded:
-		return "Refund"
-	case ledger.BalanceAdjusted:
-		return "Balance adjusted"
-	case ledger.PayoutRequested:
-		return "Payout requested: amount reserved"
-	case ledger.PayoutImported:
-		return "Payout found at the gateway: amount reserved"
-	case ledger.PayoutRequeued:
-		return "Payout waits to be sent again"
-	case ledger.PayoutSubmitting:
-		return "Payout being sent"
-	case ledger.PayoutSubmitted:
-		return "Payout accepted by the gateway"
-	case ledger.PayoutUnknown:
-		return "Payout unclear: the gateway's answer is missing"
-	case ledger.PayoutReview:
-		return "Payout in review"
-	case ledger.PayoutUpdated:
-		return "Payout updated by the gateway"
-	case ledger.PayoutCompleted:
-		return "Payout paid to the bank"
-	case ledger.PayoutFailed:
-		return "Payout failed: amount available again"
-	case ledger.PayoutCancelled:
-		return "Payout cancelled: amount available again"
-	case ledger.PayoutReturned:
-		return "Payout returned by the bank"
-	case ledger.BankAccountAdded:
-		return "Bank account added"
-	case ledger.BankAccountReplaced:
-		return "Bank account replaced"
-	case ledger.BankAccountVerified:
-		return "Bank account verified"
-	case ledger.BankAccountRejected:
-		return "Bank account rejected"
-	case ledger.BankAccountReview:
-		return "Bank account in review"
-	case ledger.BankAccountUpdated:
-		return "Bank account updated"
-	case ledger.DiscrepancyFound:
-		return "Discrepancy found"
-	case ledger.DiscrepancyResolved:
-		return "Discrepancy resolved"
-	case ledger.PayoutsFrozen:
-		return "Payouts frozen"
-	case ledger.PayoutsUnfrozen:
-		return "Payouts resumed"
-	case ledger.AdminDecided:
-		return "Decision of an admin"
-	case ledger.Repaired:
-		return "Record repaired by an operator"
-	case ledger.ServiceKeyCreated:
-		return "Service key created"
-	case ledger.ServiceKeyRotated:
-		return "Service key rotated"
-	case ledger.ServiceKeyRevoked:
-		return "Service key revoked"
-	default:
-		return string(t)
-	}
+// entryWords say what happened, for an entry of the journal.
+var entryWords = map[ledger.Type]string{ //nolint:exhaustive // the others are shown by their names
+	ledger.SaleRecorded:        "Sale",
+	ledger.SaleReleased:        "Sale released",
+	ledger.SaleRefunded:        "Refund",
+	ledger.BalanceAdjusted:     "Balance adjusted",
+	ledger.PayoutRequested:     "Payout requested: amount reserved",
+	ledger.PayoutImported:      "Payout found at the gateway: amount reserved",
+	ledger.PayoutRequeued:      "Payout waits to be sent again",
+	ledger.PayoutSubmitting:    "Payout being sent",
+	ledger.PayoutSubmitted:     "Payout accepted by the gateway",
+	ledger.PayoutUnknown:       "Payout unclear: the gateway's answer is missing",
+	ledger.PayoutReview:        "Payout in review",
+	ledger.PayoutUpdated:       "Payout updated by the gateway",
+	ledger.PayoutCompleted:     "Payout paid to the bank",
+	ledger.PayoutFailed:        "Payout failed: amount available again",
+	ledger.PayoutCancelled:     "Payout cancelled: amount available again",
+	ledger.PayoutReturned:      "Payout returned by the bank",
+	ledger.BankAccountAdded:    "Bank account added",
+	ledger.BankAccountReplaced: "Bank account replaced",
+	ledger.BankAccountVerified: "Bank account verified",
+	ledger.BankAccountRejected: "Bank account rejected",
+	ledger.BankAccountReview:   "Bank account in review",
+	ledger.BankAccountUpdated:  "Bank account updated",
+	ledger.DiscrepancyFound:    "Discrepancy found",
+	ledger.DiscrepancyResolved: "Discrepancy resolved",
+	ledger.PayoutsFrozen:       "Payouts frozen",
+	ledger.PayoutsUnfrozen:     "Payouts resumed",
+	ledger.AdminDecided:        "Decision of an admin",
+	ledger.Repaired:            "Record repaired by an operator",
+	ledger.ServiceKeyCreated:   "Service key created",
+	ledger.ServiceKeyRotated:   "Service key rotated",
+	ledger.ServiceKeyRevoked:   "Service key revoked",
 }
 
 // accountWords names the accounts in the order of [ledger.Accounts].
 var accountWords = [...]string{"pending", "available", "in transit", "sales", "gateway", "fees"}
 
-// actionWords says what was decided.
-func actionWords(a decision.Action) string {
-	switch a {
-	case decision.CancelPayout:
-		return "Cancelled a payout"
-	case decision.ReviewPayout:
-		return "Sent a payout to review"
-	case decision.AskGateway:
-		return "Asked the gateway"
-	case decision.MatchTransfer:
-		return "Matched a transfer"
-	case decision.RefundPayout:
-		return "Refunded a payout to the balance"
-	case decision.ResolveDiscrepancy:
-		return "Resolved a discrepancy"
-	case decision.ResolveUnmatchedTransfer:
-		return "Resolved an unmatched transfer"
-	case decision.AcceptBankAccount:
-		return "Accepted a bank account"
-	case decision.RejectBankAccount:
-		return "Rejected a bank account"
-	case decision.LiftHold:
-		return "Hold on payouts lifted"
-	case decision.FreezePayouts:
-		return "Froze payouts"
-	case decision.UnfreezePayouts:
-		return "Resumed payouts"
-	case decision.PausePayouts:
-		return "Paused all payouts"
-	case decision.ResumePayouts:
-		return "Resumed all payouts"
-	case decision.AdjustBalance:
-		return "Adjusted a balance"
-	case decision.NoteUser:
-		return "Added a note"
-	case decision.ResolveDifference:
-		return "Resolved a difference"
-	case decision.ChangeAccess:
-		return "Changed access"
-	case decision.SetPassword:
-		return "Set a password"
-	case decision.ImportUsers:
-		return "Imported users"
-	case decision.AddWebhook:
-		return "Added a webhook endpoint"
-	case decision.ChangeWebhook:
-		return "Changed a webhook endpoint"
-	case decision.RotateWebhook:
-		return "Replaced a webhook secret"
-	case decision.RemoveWebhook:
-		return "Removed a webhook endpoint"
-	default:
-		return string(a)
-	}
+// actionWords say what was decided.
+var actionWords = map[decision.Action]string{ //nolint:exhaustive // the others are shown by their names
+	decision.CancelPayout:             "Cancelled a payout",
+	decision.ReviewPayout:             "Sent a payout to review",
+	decision.AskGateway:               "Asked the gateway",
+	decision.MatchTransfer:            "Matched a transfer",
+	decision.RefundPayout:             "Refunded a payout to the balance",
+	decision.ResolveDiscrepancy:       "Resolved a discrepancy",
+	decision.ResolveUnmatchedTransfer: "Resolved an unmatched transfer",
+	decision.AcceptBankAccount:        "Accepted a bank account",
+	decision.RejectBankAccount:        "Rejected a bank account",
+	decision.LiftHold:                 "Hold on payouts lifted",
+	decision.FreezePayouts:            "Froze payouts",
+	decision.UnfreezePayouts:          "Resumed payouts",
+	decision.PausePayouts:             "Paused all payouts",
+	decision.ResumePayouts:            "Resumed all payouts",
+	decision.AdjustBalance:            "Adjusted a balance",
+	decision.NoteUser:                 "Added a note",
+	decision.ResolveDifference:        "Resolved a difference",
+	decision.ChangeAccess:             "Changed access",
+	decision.SetPassword:              "Set a password",
+	decision.ImportUsers:              "Imported users",
+	decision.AddWebhook:               "Added a webhook endpoint",
+	decision.ChangeWebhook:            "Changed a webhook endpoint",
+	decision.RotateWebhook:            "Replaced a webhook secret",
+	decision.RemoveWebhook:            "Removed a webhook endpoint",
 }
 
 // likenessWords puts a score of two names, 0 to 100, into words.

@@ -32,7 +32,7 @@ type entryRow struct {
 
 // What says what happened.
 func (r entryRow) What() string {
-	what := entryWords(r.Type)
+	what := wordsOr(entryWords, r.Type)
 	if r.Type == ledger.BalanceAdjusted {
 		if a, err := sale.AdjustmentOf(r.Entry); err == nil {
 			what += ": " + a.Reason

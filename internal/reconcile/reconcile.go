@@ -9,6 +9,7 @@
 package reconcile
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"strings"
@@ -95,37 +96,22 @@ func Kinds() []Kind {
 }
 
 // Meaning is the kind in a sentence.
-func (k Kind) Meaning() string {
-	switch k {
-	case PaidTwice:
-		return "The gateway took money for one payout more than once."
-	case RefundedButPaid:
-		return "The amount was refunded to the seller, and the gateway keeps what it took for the payout."
-	case LineBeforeOrder:
-		return "The gateway took money for a payout that the ledger has not sent."
-	case LineWithoutPayout:
-		return "The gateway took or returned money for a payout that is not in the ledger."
-	case UnexplainedDebit:
-		return "Money left the account, and not for a payout."
-	case AmountDiffers:
-		return "The gateway took or returned another amount than the payout's."
-	case CurrencyDiffers:
-		return "A line is in another currency than the ledger."
-	case ReturnedAtGateway:
-		return "The money is back on the account, and the ledger does not say so."
-	case ReturnWithoutLine:
-		return "The ledger says that the bank returned the money, and the statement does not have it."
-	case PayoutWithoutLine:
-		return "The ledger says that the payout was paid, and the statement has no debit for it."
-	case FeeDiffers:
-		return "What was taken beside the payout's amount is neither the fee that the line tells nor nothing."
-	case LineChanged:
-		return "The gateway tells a line otherwise than before, or tells it no more."
-	case StatementHasGap:
-		return "The statement's balances do not lead from one to the next: a line is missing or wrong."
-	default:
-		return string(k)
-	}
+func (k Kind) Meaning() string { return cmp.Or(meanings[k], string(k)) }
+
+var meanings = map[Kind]string{
+	PaidTwice:         "The gateway took money for one payout more than once.",
+	RefundedButPaid:   "The amount was refunded to the seller, and the gateway keeps what it took for the payout.",
+	LineBeforeOrder:   "The gateway took money for a payout that the ledger has not sent.",
+	LineWithoutPayout: "The gateway took or returned money for a payout that is not in the ledger.",
+	UnexplainedDebit:  "Money left the account, and not for a payout.",
+	AmountDiffers:     "The gateway took or returned another amount than the payout's.",
+	CurrencyDiffers:   "A line is in another currency than the ledger.",
+	ReturnedAtGateway: "The money is back on the account, and the ledger does not say so.",
+	ReturnWithoutLine: "The ledger says that the bank returned the money, and the statement does not have it.",
+	PayoutWithoutLine: "The ledger says that the payout was paid, and the statement has no debit for it.",
+	FeeDiffers:        "What was taken beside the payout's amount is neither the fee that the line tells nor nothing.",
+	LineChanged:       "The gateway tells a line otherwise than before, or tells it no more.",
+	StatementHasGap:   "The statement's balances do not lead from one to the next: a line is missing or wrong.",
 }
 
 // Difference is where the statement and the ledger do not agree.
