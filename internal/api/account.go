@@ -48,10 +48,8 @@ func (in *input) passwordOrProof() string {
 }
 
 func (a *api) deleteMe(ctx context.Context, who caller, req deleteMeRequest) (reply[none], error) {
-	if err := a.o.Auth.DeleteAccount(ctx, who.Principal, req.password, req.device); err != nil {
-		return reply[none]{}, err
-	}
-	return reply[none]{message: "Your account is deleted.", endCookie: who.byCookie}, nil
+	err := a.o.Auth.DeleteAccount(ctx, who.Principal, req.password, req.device)
+	return reply[none]{message: "Your account is deleted.", endCookie: who.byCookie}, err
 }
 
 type sessionJSON struct {
@@ -70,14 +68,9 @@ type sessionsJSON struct {
 
 func (a *api) sessions(ctx context.Context, who caller, _ none) (reply[sessionsJSON], error) {
 	live, err := a.o.Auth.Sessions(ctx, who.Principal)
-	if err != nil {
-		return reply[sessionsJSON]{}, err
-	}
-	shown := make([]sessionJSON, len(live))
-	for i, s := range live {
-		shown[i] = sessionJSON{s.ID, s.ID == who.Session, stamp(s.CreatedAt), stamp(s.LastUsedAt), s.Agent, s.Address, s.Methods}
-	}
-	return reply[sessionsJSON]{data: sessionsJSON{shown}}, nil
+	return answer(sessionsJSON{mapped(live, func(s auth.SessionInfo) sessionJSON {
+		return sessionJSON{s.ID, s.ID == who.Session, stamp(s.CreatedAt), stamp(s.LastUsedAt), s.Agent, s.Address, s.Methods}
+	})}, err)
 }
 
 type endSessionRequest struct {
@@ -90,10 +83,8 @@ func (req *endSessionRequest) read(in *input) {
 }
 
 func (a *api) endSession(ctx context.Context, who caller, req endSessionRequest) (reply[none], error) {
-	if err := a.o.Auth.EndSession(ctx, who.Principal, req.id, req.device); err != nil {
-		return reply[none]{}, err
-	}
-	return reply[none]{message: "The session has ended.", endCookie: who.byCookie && req.id == who.Session}, nil
+	err := a.o.Auth.EndSession(ctx, who.Principal, req.id, req.device)
+	return reply[none]{message: "The session has ended.", endCookie: who.byCookie && req.id == who.Session}, err
 }
 
 type endOtherSessionsRequest struct{ device auth.Device }
@@ -101,10 +92,8 @@ type endOtherSessionsRequest struct{ device auth.Device }
 func (req *endOtherSessionsRequest) read(in *input) { req.device = in.device() }
 
 func (a *api) endOtherSessions(ctx context.Context, who caller, req endOtherSessionsRequest) (reply[none], error) {
-	if err := a.o.Auth.EndOtherSessions(ctx, who.Principal, req.device); err != nil {
-		return reply[none]{}, err
-	}
-	return reply[none]{message: "All your other sessions have ended."}, nil
+	err := a.o.Auth.EndOtherSessions(ctx, who.Principal, req.device)
+	return reply[none]{message: "All your other sessions have ended."}, err
 }
 
 type changePasswordRequest struct {
@@ -120,13 +109,10 @@ func (req *changePasswordRequest) read(in *input) {
 
 func (a *api) changePassword(ctx context.Context, who caller, req changePasswordRequest) (reply[none], error) {
 	token, err := a.o.Auth.ChangePassword(ctx, who.Principal, req.current, req.next, req.device)
-	if err != nil {
-		return reply[none]{}, err
-	}
 	return reply[none]{
 		message: "Your password is changed. All your other sessions have ended.",
 		device:  deviceCookie{who.UserID, token},
-	}, nil
+	}, err
 }
 
 type identitiesJSON struct {
@@ -135,7 +121,7 @@ type identitiesJSON struct {
 
 func (a *api) identities(ctx context.Context, who caller, _ none) (reply[identitiesJSON], error) {
 	all, err := a.signInsOf(ctx, who)
-	return reply[identitiesJSON]{data: identitiesJSON{all}}, err
+	return answer(identitiesJSON{all}, err)
 }
 
 type unlinkIdentityRequest struct {
@@ -149,8 +135,6 @@ func (req *unlinkIdentityRequest) read(in *input) {
 }
 
 func (a *api) unlinkIdentity(ctx context.Context, who caller, req unlinkIdentityRequest) (reply[none], error) {
-	if err := a.o.Auth.UnlinkIdentity(ctx, who.Principal, req.provider, req.password, req.device); err != nil {
-		return reply[none]{}, err
-	}
-	return reply[none]{message: "The provider is unlinked. All your other sessions have ended."}, nil
+	err := a.o.Auth.UnlinkIdentity(ctx, who.Principal, req.provider, req.password, req.device)
+	return reply[none]{message: "The provider is unlinked. All your other sessions have ended."}, err
 }

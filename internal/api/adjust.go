@@ -75,10 +75,7 @@ func (a *api) adjust(ctx context.Context, who caller, req adjustRequest) (reply[
 	}
 	req.Seller, req.By.Admin, req.By.Key = seller, who.UserID, who.service.ID
 	m, created, err := a.o.Sales.Adjust(ctx, req.NewAdjustment)
-	if err != nil {
-		return reply[adminAdjustmentJSON]{}, err
-	}
-	return reply[adminAdjustmentJSON]{status: createdOr200(created), data: a.adminAdjustmentOf(m)}, nil
+	return reply[adminAdjustmentJSON]{status: createdOr200(created), data: a.adminAdjustmentOf(m)}, err
 }
 
 // sellerToAdjust finds the seller that a service key or an admin names. The admin proves the decision; a key's scope is enough.
@@ -130,14 +127,12 @@ func adjustmentsPage[A any](ctx context.Context, a *api, seller string, req adju
 	if err != nil {
 		return reply[adjustmentsJSON[A]]{}, err
 	}
-	page := adjustmentsJSON[A]{Adjustments: []A{}}
+	page := adjustmentsJSON[A]{}
 	if len(list) > req.limit {
 		list = list[:req.limit]
 		page.Next = list[req.limit-1].Entry
 	}
-	for _, m := range list {
-		page.Adjustments = append(page.Adjustments, one(m))
-	}
+	page.Adjustments = mapped(list, one)
 	return reply[adjustmentsJSON[A]]{data: page}, nil
 }
 

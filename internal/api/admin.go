@@ -46,13 +46,11 @@ func (a *api) setAccess(ctx context.Context, who caller, req accessRequest) (rep
 		return reply[accessJSON]{}, err
 	}
 	by := decision.By{Admin: who.UserID, Note: req.note}
-	if err := a.o.Auth.SetAccess(ctx, by, req.user, req.role, req.suspended); err != nil {
-		return reply[accessJSON]{}, err
-	}
+	err := a.o.Auth.SetAccess(ctx, by, req.user, req.role, req.suspended)
 	return reply[accessJSON]{
 		message: "The change applies from the user's next request.",
 		data:    accessJSON{req.user, req.role, req.suspended},
-	}, nil
+	}, err
 }
 
 type liftHoldRequest struct {
@@ -79,8 +77,5 @@ func (a *api) liftHold(ctx context.Context, who caller, req liftHoldRequest) (re
 	if err == nil {
 		err = a.o.Payouts.LiftHold(ctx, decision.By{Admin: who.UserID, Note: req.note}, req.seller, req.until)
 	}
-	if err != nil {
-		return reply[liftHoldJSON]{}, err
-	}
-	return reply[liftHoldJSON]{message: "The hold is lifted. The seller can request payouts again.", data: liftHoldJSON{req.seller}}, nil
+	return reply[liftHoldJSON]{message: "The hold is lifted. The seller can request payouts again.", data: liftHoldJSON{req.seller}}, err
 }

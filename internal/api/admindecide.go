@@ -79,7 +79,7 @@ func (a *api) adminPayout(ctx context.Context, who caller, req payoutIDRequest) 
 		return reply[adminPayoutJSON]{}, err
 	}
 	data, err := a.adminPayoutOf(ctx, who, p)
-	return reply[adminPayoutJSON]{data: data}, err
+	return answer(data, err)
 }
 
 // adminPayoutOf is all that is known of a payout. A history that was changed outside the service is shown all the same.
@@ -90,7 +90,7 @@ func (a *api) adminPayoutOf(ctx context.Context, who caller, p payout.Payout) (d
 	}
 	data = adminPayoutJSON{
 		selectedPayoutJSON: a.selectedPayout(payout.Selected{Payout: p, SellerName: names[p.Seller]}), GatewayProgress: orNull(p.Progress),
-		Entries: []entryJSON{}, Options: []payoutOptionJSON{},
+		Entries: []entryJSON{},
 	}
 	events, err := a.o.Payouts.Events(ctx, who.onPayouts(), p.ID)
 	if err != nil {
@@ -110,9 +110,7 @@ func (a *api) adminPayoutOf(ctx context.Context, who caller, p payout.Payout) (d
 		return data, err
 	}
 	options, err := a.o.Payouts.Options(ctx, p)
-	for _, o := range options {
-		data.Options = append(data.Options, payoutOptionJSON{o.Action, stampOrNull(o.From)})
-	}
+	data.Options = mapped(options, func(o payout.Option) payoutOptionJSON { return payoutOptionJSON{o.Action, stampOrNull(o.From)} })
 	return data, err
 }
 
@@ -142,10 +140,7 @@ type decidedPayoutJSON struct {
 }
 
 func decidedPayout(message string, p payout.Payout, err error) (reply[decidedPayoutJSON], error) {
-	if err != nil {
-		return reply[decidedPayoutJSON]{}, err
-	}
-	return reply[decidedPayoutJSON]{message: message, data: decidedPayoutJSON{p.ID, p.Status(), p.State}}, nil
+	return reply[decidedPayoutJSON]{message: message, data: decidedPayoutJSON{p.ID, p.Status(), p.State}}, err
 }
 
 func (a *api) askAboutPayout(ctx context.Context, who caller, req askPayoutRequest) (reply[decidedPayoutJSON], error) {
@@ -258,16 +253,8 @@ func (a *api) unmatchedTransfers(ctx context.Context, _ caller, _ none) (reply[u
 	if err != nil {
 		return reply[unmatchedListJSON]{}, err
 	}
-	sellers := make([]string, 0, len(open))
-	for _, u := range open {
-		sellers = append(sellers, u.Transfer.Order.Seller)
-	}
-	names, err := a.o.Decisions.UserNames(ctx, sellers)
-	data := unmatchedListJSON{make([]unmatchedJSON, 0, len(open))}
-	for _, u := range open {
-		data.Transfers = append(data.Transfers, a.unmatchedOf(u, names))
-	}
-	return reply[unmatchedListJSON]{data: data}, err
+	names, err := a.o.Decisions.UserNames(ctx, mapped(open, func(u payout.UnmatchedTransfer) string { return u.Transfer.Order.Seller }))
+	return answer(unmatchedListJSON{mapped(open, func(u payout.UnmatchedTransfer) unmatchedJSON { return a.unmatchedOf(u, names) })}, err)
 }
 
 type unmatchedRequest struct{ id string }
@@ -285,7 +272,7 @@ func (a *api) unmatchedTransfer(ctx context.Context, _ caller, req unmatchedRequ
 		return reply[unmatchedJSON]{}, err
 	}
 	names, err := a.o.Decisions.UserNames(ctx, []string{u.Transfer.Order.Seller})
-	return reply[unmatchedJSON]{data: a.unmatchedOf(u, names)}, err
+	return answer(a.unmatchedOf(u, names), err)
 }
 
 type resolveUnmatchedRequest struct {
@@ -307,8 +294,5 @@ func (a *api) resolveUnmatched(ctx context.Context, who caller, req resolveUnmat
 	if err == nil {
 		err = a.o.Payouts.ResolveUnmatchedTransfer(ctx, decision.By{Admin: who.UserID, Note: req.note}, req.id)
 	}
-	if err != nil {
-		return reply[resolvedUnmatchedJSON]{}, err
-	}
-	return reply[resolvedUnmatchedJSON]{message: "The transfer is resolved. No money was moved.", data: resolvedUnmatchedJSON{req.id}}, nil
+	return reply[resolvedUnmatchedJSON]{message: "The transfer is resolved. No money was moved.", data: resolvedUnmatchedJSON{req.id}}, err
 }

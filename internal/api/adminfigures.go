@@ -86,20 +86,17 @@ func (a *api) figures(ctx context.Context, _ caller, req figuresRequest) (reply[
 		Paid:   paidJSON{days(payout.Periods["today"]), days(payout.Periods["7days"]), days(payout.Periods["30days"])},
 		Failed: a.count(f.Of(payout.Periods["yesterday"]).Failed), InTransit: a.count(f.Open.Count),
 		Period: periodJSON{req.period, f.Days[period.From].Day.Format(time.DateOnly), f.Days[period.To-1].Day.Format(time.DateOnly)},
-		Banks:  []bankJSON{}, Reasons: []reasonJSON{}, Days: []dayCountJSON{},
+		Banks: mapped(shown.Banks, func(b payout.BankCounts) bankJSON {
+			rate := b.Permille()
+			return bankJSON{b.Bank, a.count(b.Paid), a.count(b.Failed), json.Number(fmt.Sprintf("%d.%03d", rate/1000, rate%1000))}
+		}),
+		Reasons: mapped(shown.Reasons, func(r payout.ReasonCount) reasonJSON { return reasonJSON{orNull(r.Code), a.count(r.Count)} }),
+		Days: mapped(f.Days, func(d payout.Ended) dayCountJSON {
+			return dayCountJSON{d.Day.Format(time.DateOnly), a.count(d.Paid), a.count(d.Failed)}
+		}),
 	}
 	if f.Open.Oldest != "" {
 		data.OldestOpen = &oldestJSON{f.Open.Oldest, stamp(f.Open.Since)}
-	}
-	for _, b := range shown.Banks {
-		rate := b.Permille()
-		data.Banks = append(data.Banks, bankJSON{b.Bank, a.count(b.Paid), a.count(b.Failed), json.Number(fmt.Sprintf("%d.%03d", rate/1000, rate%1000))})
-	}
-	for _, r := range shown.Reasons {
-		data.Reasons = append(data.Reasons, reasonJSON{orNull(r.Code), a.count(r.Count)})
-	}
-	for _, d := range f.Days {
-		data.Days = append(data.Days, dayCountJSON{d.Day.Format(time.DateOnly), a.count(d.Paid), a.count(d.Failed)})
 	}
 	return reply[figuresJSON]{data: data}, nil
 }

@@ -72,12 +72,7 @@ func (a *api) inbox(ctx context.Context, _ caller, req inboxRequest) (reply[inbo
 		if req.kind != "" && t.Kind != req.kind {
 			continue
 		}
-		task := taskJSON{t.Kind, t.Subject, stamp(t.Since), nil, orNull(t.Seller), orNull(t.SellerName), claimOf(t.Claim)}
-		if t.Amount != 0 {
-			amount := a.amount(t.Amount)
-			task.Amount = &amount
-		}
-		data.Tasks = append(data.Tasks, task)
+		data.Tasks = append(data.Tasks, taskJSON{t.Kind, t.Subject, stamp(t.Since), a.amountOrNull(t.Amount), orNull(t.Seller), orNull(t.SellerName), claimOf(t.Claim)})
 	}
 	return reply[inboxJSON]{data: data}, nil
 }
@@ -107,10 +102,8 @@ func (a *api) claimTask(ctx context.Context, who caller, req claimRequest) (repl
 }
 
 func (a *api) releaseTask(ctx context.Context, who caller, req claimRequest) (reply[claimedJSON], error) {
-	if err := a.o.Inbox.Release(ctx, who.UserID, req.subject); err != nil {
-		return reply[claimedJSON]{}, err
-	}
-	return reply[claimedJSON]{message: "Released. Other admins can take it on.", data: claimedJSON{req.subject, nil}}, nil
+	err := a.o.Inbox.Release(ctx, who.UserID, req.subject)
+	return reply[claimedJSON]{message: "Released. Other admins can take it on.", data: claimedJSON{req.subject, nil}}, err
 }
 
 type askRequest struct {
@@ -201,7 +194,7 @@ type decisionJSON struct {
 
 func (a *api) decisions(ctx context.Context, _ caller, req decisionsRequest) (reply[decisionsJSON], error) {
 	list, err := a.decisionsOf(ctx, req.subject, req.limit)
-	return reply[decisionsJSON]{data: decisionsJSON{list}}, err
+	return answer(decisionsJSON{list}, err)
 }
 
 func (a *api) decisionsOf(ctx context.Context, subject string, limit int) ([]decisionJSON, error) {
@@ -216,15 +209,13 @@ func (a *api) decisionsOf(ctx context.Context, subject string, limit int) ([]dec
 		}
 	}
 	names, err := a.o.Decisions.UserNames(ctx, ids)
-	all := make([]decisionJSON, 0, len(list))
-	for _, d := range list {
+	return mapped(list, func(d decision.Decision) decisionJSON {
 		seller := orNull(d.Owner)
 		if d.Owner == decision.Platform {
 			seller = ""
 		}
-		all = append(all, decisionJSON{d.ID, stamp(d.At), d.Action, ledger.DecidedBy(d), orNull(names[d.Admin+d.User]), seller, d.Subject, d.Note})
-	}
-	return all, err
+		return decisionJSON{d.ID, stamp(d.At), d.Action, ledger.DecidedBy(d), orNull(names[d.Admin+d.User]), seller, d.Subject, d.Note}
+	}), err
 }
 
 // adminDecisions answers with the newest decisions, or with a file of them.

@@ -86,11 +86,8 @@ func (a *api) selectPayouts(ctx context.Context, _ caller, req selectRequest) (r
 		return reply[selectedJSON]{}, err
 	}
 	data := selectedJSON{
-		Payouts: make([]selectedPayoutJSON, 0, len(found.Payouts)), Next: orNull(found.Next),
+		Payouts: mapped(found.Payouts, a.selectedPayout), Next: orNull(found.Next),
 		Totals: totalsJSON{found.Totals.Count, a.amount(found.Totals.Amount), a.amount(found.Totals.Fee), !found.Totals.Cut},
-	}
-	for _, p := range found.Payouts {
-		data.Payouts = append(data.Payouts, a.selectedPayout(p))
 	}
 	return reply[selectedJSON]{data: data}, nil
 }

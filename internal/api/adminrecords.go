@@ -58,7 +58,7 @@ func (a *api) adminBankAccount(ctx context.Context, _ caller, req bankAccountIDR
 	}
 	data.SellerName = names[account.Seller]
 	data.Decisions, err = a.decisionsOf(ctx, string(account.ID), shownDecisions)
-	return reply[adminBankAccountJSON]{data: data}, err
+	return answer(data, err)
 }
 
 type usersRequest struct {
@@ -82,16 +82,12 @@ type listedUserJSON struct {
 }
 
 func listedUserOf(u auth.User) listedUserJSON {
-	return listedUserJSON{foundUserJSON{u.ID, u.Name, u.Email, u.Role, u.Suspended, orNull(u.ExternalID)}, u.Verified, stamp(u.CreatedAt)}
+	return listedUserJSON{foundUserOf(u), u.Verified, stamp(u.CreatedAt)}
 }
 
 func (a *api) users(ctx context.Context, _ caller, req usersRequest) (reply[usersJSON], error) {
 	list, err := a.o.Auth.FindUsers(ctx, req.query, req.limit)
-	data := usersJSON{make([]listedUserJSON, 0, len(list))}
-	for _, u := range list {
-		data.Users = append(data.Users, listedUserOf(u))
-	}
-	return reply[usersJSON]{data: data}, err
+	return answer(usersJSON{mapped(list, listedUserOf)}, err)
 }
 
 type userIDRequest struct{ user string }
@@ -136,7 +132,7 @@ func (a *api) user(ctx context.Context, _ caller, req userIDRequest) (reply[admi
 		return reply[adminUserJSON]{}, err
 	}
 	data.Decisions, err = a.decisionsOf(ctx, u.ID, shownDecisions)
-	return reply[adminUserJSON]{data: data}, err
+	return answer(data, err)
 }
 
 // limitRequest asks for the newest of a list.
@@ -176,11 +172,7 @@ func (a *api) differenceOf(d reconcile.Difference) differenceJSON {
 
 func (a *api) differences(ctx context.Context, _ caller, req limitRequest) (reply[differencesJSON], error) {
 	open, err := a.o.Reconciling.Open(ctx, req.limit)
-	data := differencesJSON{make([]differenceJSON, 0, len(open))}
-	for _, d := range open {
-		data.Differences = append(data.Differences, a.differenceOf(d))
-	}
-	return reply[differencesJSON]{data: data}, err
+	return answer(differencesJSON{mapped(open, a.differenceOf)}, err)
 }
 
 type differenceRequest struct{ id string }
@@ -213,15 +205,16 @@ type lineJSON struct {
 	Missing bool `json:"missing"`
 }
 
+func (a *api) lineOf(l reconcile.Line) lineJSON {
+	return lineJSON{l.ID, string(l.Gateway), stamp(l.At), a.amount(l.Debit), a.amount(l.Credit), l.Currency, l.RawKind, orNull(l.UTR), l.Missing}
+}
+
 func (a *api) difference(ctx context.Context, _ caller, req differenceRequest) (reply[evidenceJSON], error) {
 	e, err := a.o.Reconciling.Evidence(ctx, req.id)
 	if err != nil {
 		return reply[evidenceJSON]{}, err
 	}
-	data := evidenceJSON{differenceJSON: a.differenceOf(e.Difference), Lines: make([]lineJSON, 0, len(e.Lines))}
-	for _, l := range e.Lines {
-		data.Lines = append(data.Lines, lineJSON{l.ID, string(l.Gateway), stamp(l.At), a.amount(l.Debit), a.amount(l.Credit), l.Currency, l.RawKind, orNull(l.UTR), l.Missing})
-	}
+	data := evidenceJSON{differenceJSON: a.differenceOf(e.Difference), Lines: mapped(e.Lines, a.lineOf)}
 	if p := e.Payout; p != nil {
 		names, err := a.o.Decisions.UserNames(ctx, []string{p.Seller})
 		if err != nil {
@@ -231,7 +224,7 @@ func (a *api) difference(ctx context.Context, _ caller, req differenceRequest) (
 		data.Payout = &shown
 	}
 	data.Decisions, err = a.decisionsOf(ctx, e.ID, shownDecisions)
-	return reply[evidenceJSON]{data: data}, err
+	return answer(data, err)
 }
 
 type resolveDifferenceRequest struct {
@@ -250,10 +243,8 @@ type resolvedDifferenceJSON struct {
 }
 
 func (a *api) resolveDifference(ctx context.Context, who caller, req resolveDifferenceRequest) (reply[resolvedDifferenceJSON], error) {
-	if err := a.o.Reconciling.Resolve(ctx, decision.By{Admin: who.UserID, Note: req.note}, req.id, req.seen); err != nil {
-		return reply[resolvedDifferenceJSON]{}, err
-	}
-	return reply[resolvedDifferenceJSON]{message: "The difference is resolved. No money was moved.", data: resolvedDifferenceJSON{req.id}}, nil
+	err := a.o.Reconciling.Resolve(ctx, decision.By{Admin: who.UserID, Note: req.note}, req.id, req.seen)
+	return reply[resolvedDifferenceJSON]{message: "The difference is resolved. No money was moved.", data: resolvedDifferenceJSON{req.id}}, err
 }
 
 type reconciliationJSON struct {
@@ -294,11 +285,7 @@ func (a *api) runOf(r reconcile.Run) runJSON {
 
 func (a *api) reconciliation(ctx context.Context, _ caller, req limitRequest) (reply[reconciliationJSON], error) {
 	o, err := a.o.Reconciling.Overview(ctx, req.limit)
-	data := reconciliationJSON{stampOrNull(o.Reached), o.Failures, stampOrNull(o.RetryAt), make([]runJSON, 0, len(o.Runs))}
-	for _, r := range o.Runs {
-		data.Runs = append(data.Runs, a.runOf(r))
-	}
-	return reply[reconciliationJSON]{data: data}, err
+	return answer(reconciliationJSON{stampOrNull(o.Reached), o.Failures, stampOrNull(o.RetryAt), mapped(o.Runs, a.runOf)}, err)
 }
 
 type auditStateJSON struct {
@@ -346,15 +333,12 @@ func auditStateOf(s health.AuditState) *auditStateJSON {
 }
 
 func findingsOf(r ledger.Report) []findingJSON {
-	all := make([]findingJSON, 0, len(r.Findings))
-	for _, f := range r.Findings {
-		found := findingJSON{f.Name, f.Promise, len(f.Violations) == 0, make([]violationJSON, 0, len(f.Violations))}
-		for _, v := range f.Violations {
-			found.Violations = append(found.Violations, violationJSON{orNull(v.Seller), orNull(v.Subject), v.Problem, orNull(v.Next)})
-		}
-		all = append(all, found)
+	violation := func(v ledger.Violation) violationJSON {
+		return violationJSON{orNull(v.Seller), orNull(v.Subject), v.Problem, orNull(v.Next)}
 	}
-	return all
+	return mapped(r.Findings, func(f ledger.Finding) findingJSON {
+		return findingJSON{f.Name, f.Promise, len(f.Violations) == 0, mapped(f.Violations, violation)}
+	})
 }
 
 func (a *api) audit(context.Context, caller, none) (reply[*auditStateJSON], error) {
@@ -410,24 +394,26 @@ type backlogJSON struct {
 	MailDue            orNull `json:"mailDueSince"`
 }
 
+func (a *api) loopOf(l health.Loop) loopJSON {
+	return loopJSON{
+		l.Name, l.State(a.o.Now()), l.Steps, l.Failures, stampOrNull(l.LastPollAt), stampOrNull(l.LastStepAt), stampOrNull(l.LastFailureAt), orNull(l.LastError),
+	}
+}
+
+func poolOf(p health.Pool) poolJSON {
+	return poolJSON{p.Name, p.InUse, p.Max, p.Waits, int64(p.Waited / time.Millisecond)}
+}
+
 func (a *api) workHealth(ctx context.Context, _ caller, _ none) (reply[workHealthJSON], error) {
 	b, err := a.o.Health.Backlog(ctx)
 	if err != nil {
 		return reply[workHealthJSON]{}, err
 	}
 	i := a.o.Health.Instance()
-	data := workHealthJSON{i.Version, stamp(i.StartedAt), a.o.Payouts.StartupReconciled(), []loopJSON{}, []poolJSON{}, backlogJSON{
+	data := workHealthJSON{i.Version, stamp(i.StartedAt), a.o.Payouts.StartupReconciled(), mapped(a.o.Health.Loops(), a.loopOf), mapped(i.Pools, poolOf), backlogJSON{
 		b.Unknown, b.ManualReview, b.Discrepancies, b.UnmatchedTransfers, b.AccountsInReview, b.Differences, b.WebhooksDisabled, b.Late, stampOrNull(b.LateSince),
 		stampOrNull(b.PayoutDue), stampOrNull(b.AccountDue), stampOrNull(b.SaleDue), stampOrNull(b.MailDue),
 	}}
-	for _, l := range a.o.Health.Loops() {
-		data.Loops = append(data.Loops, loopJSON{
-			l.Name, l.State(a.o.Now()), l.Steps, l.Failures, stampOrNull(l.LastPollAt), stampOrNull(l.LastStepAt), stampOrNull(l.LastFailureAt), orNull(l.LastError),
-		})
-	}
-	for _, p := range i.Pools {
-		data.Pools = append(data.Pools, poolJSON{p.Name, p.InUse, p.Max, p.Waits, int64(p.Waited / time.Millisecond)})
-	}
 	return reply[workHealthJSON]{data: data}, nil
 }
 
@@ -454,11 +440,7 @@ func mailOf(m mail.Row) mailJSON {
 
 func (a *api) mails(ctx context.Context, _ caller, req limitRequest) (reply[mailsJSON], error) {
 	rows, err := a.o.Mails.Latest(ctx, req.limit)
-	data := mailsJSON{make([]mailJSON, 0, len(rows))}
-	for _, m := range rows {
-		data.Mails = append(data.Mails, mailOf(m))
-	}
-	return reply[mailsJSON]{data: data}, err
+	return answer(mailsJSON{mapped(rows, mailOf)}, err)
 }
 
 type mailRequest struct{ id string }
@@ -487,5 +469,5 @@ func (a *api) mail(ctx context.Context, _ caller, req mailRequest) (reply[wholeM
 		return reply[wholeMailJSON]{}, err
 	}
 	body, _, err := a.o.Mails.Body(req.id)
-	return reply[wholeMailJSON]{data: wholeMailJSON{mailOf(m), orNull(body)}}, err
+	return answer(wholeMailJSON{mailOf(m), orNull(body)}, err)
 }

@@ -7,6 +7,7 @@ import (
 	"bursar/internal/auth"
 	"bursar/internal/bank"
 	"bursar/internal/payout"
+	"bursar/internal/sale"
 	"bursar/internal/search"
 )
 
@@ -28,6 +29,10 @@ type foundUserJSON struct {
 	Role       auth.Role `json:"role"`
 	Suspended  bool      `json:"suspended"`
 	ExternalID orNull    `json:"externalId"`
+}
+
+func foundUserOf(u auth.User) foundUserJSON {
+	return foundUserJSON{u.ID, u.Name, u.Email, u.Role, u.Suspended, orNull(u.ExternalID)}
 }
 
 // foundSellerJSON says whose something is.
@@ -67,28 +72,23 @@ type foundSaleJSON struct {
 
 func (a *api) search(ctx context.Context, _ caller, req searchRequest) (reply[foundJSON], error) {
 	r, err := a.o.Search.Find(ctx, req.query)
-	if err != nil {
-		return reply[foundJSON]{}, err
-	}
-	return reply[foundJSON]{data: a.found(r)}, nil
+	return answer(a.found(r), err)
 }
 
 func (a *api) found(r search.Results) foundJSON {
-	data := foundJSON{[]foundUserJSON{}, []foundPayoutJSON{}, []foundAccountJSON{}, []foundSaleJSON{}}
 	of := func(seller string) foundSellerJSON { return foundSellerJSON{seller, r.Names[seller]} }
-	for _, u := range r.Users {
-		data.Users = append(data.Users, foundUserJSON{u.ID, u.Name, u.Email, u.Role, u.Suspended, orNull(u.ExternalID)})
+	return foundJSON{
+		mapped(r.Users, foundUserOf),
+		mapped(r.Payouts, func(p payout.Payout) foundPayoutJSON {
+			return foundPayoutJSON{
+				of(p.Seller), p.ID, a.amount(p.Amount), p.Status(), p.State, bank.Mask(p.AccountLast4), stamp(p.RequestedAt), orNull(p.UTR), orNull(p.GatewayID),
+			}
+		}),
+		mapped(r.Accounts, func(b bank.Account) foundAccountJSON {
+			return foundAccountJSON{of(b.Seller), b.ID, b.Masked(), b.IFSC, b.Status, b.Current}
+		}),
+		mapped(r.Sales, func(s sale.Sale) foundSaleJSON {
+			return foundSaleJSON{of(s.Seller), s.ID, a.amount(s.Amount), a.amount(s.Refunded), stamp(s.OccurredAt)}
+		}),
 	}
-	for _, p := range r.Payouts {
-		data.Payouts = append(data.Payouts, foundPayoutJSON{
-			of(p.Seller), p.ID, a.amount(p.Amount), p.Status(), p.State, bank.Mask(p.AccountLast4), stamp(p.RequestedAt), orNull(p.UTR), orNull(p.GatewayID),
-		})
-	}
-	for _, b := range r.Accounts {
-		data.BankAccounts = append(data.BankAccounts, foundAccountJSON{of(b.Seller), b.ID, b.Masked(), b.IFSC, b.Status, b.Current})
-	}
-	for _, s := range r.Sales {
-		data.Sales = append(data.Sales, foundSaleJSON{of(s.Seller), s.ID, a.amount(s.Amount), a.amount(s.Refunded), stamp(s.OccurredAt)})
-	}
-	return data
 }

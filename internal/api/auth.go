@@ -117,14 +117,11 @@ func (a *api) login(ctx context.Context, _ caller, req loginRequest) (reply[logg
 
 // loggedIn answers the step that ends a sign-in.
 func loggedIn(signIn auth.SignIn, err error) (reply[loggedInJSON], error) {
-	if err != nil {
-		return reply[loggedInJSON]{}, err
-	}
 	return reply[loggedInJSON]{
 		message: "You are signed in.",
 		device:  knownDevice(signIn),
 		data:    loggedInJSON{userOf(signIn.User), signIn.Token, lifetime(signIn.ExpiresIn), signIn.RefreshToken},
-	}, nil
+	}, err
 }
 
 type refreshRequest struct{ refreshToken string }
@@ -139,12 +136,9 @@ type refreshedJSON struct {
 
 func (a *api) refresh(ctx context.Context, _ caller, req refreshRequest) (reply[refreshedJSON], error) {
 	signIn, err := a.o.Auth.Refresh(ctx, req.refreshToken)
-	if err != nil {
-		return reply[refreshedJSON]{}, err
-	}
 	return reply[refreshedJSON]{
 		data: refreshedJSON{signIn.Token, lifetime(signIn.ExpiresIn), signIn.RefreshToken},
-	}, nil
+	}, err
 }
 
 type meJSON struct {
@@ -164,8 +158,6 @@ func (a *api) me(ctx context.Context, who caller, _ none) (reply[meJSON], error)
 }
 
 func (a *api) logout(ctx context.Context, who caller, _ none) (reply[none], error) {
-	if err := a.o.Auth.Logout(ctx, who.Principal); err != nil {
-		return reply[none]{}, err
-	}
-	return reply[none]{message: "You are signed out.", endCookie: who.byCookie}, nil
+	err := a.o.Auth.Logout(ctx, who.Principal)
+	return reply[none]{message: "You are signed out.", endCookie: who.byCookie}, err
 }

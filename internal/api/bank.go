@@ -63,21 +63,15 @@ func (a *api) registerBankAccount(ctx context.Context, who caller, req bankAccou
 	case errors.Is(err, bank.ErrSellerGone):
 		err = auth.ErrUnknownSeller
 	}
-	if err != nil {
-		return reply[bankAccountJSON]{}, err
-	}
 	return reply[bankAccountJSON]{
 		message: "The bank account is registered. You can withdraw to it once it is verified.",
 		data:    a.bankAccountOf(account),
-	}, nil
+	}, err
 }
 
 func (a *api) bankAccount(ctx context.Context, who caller, _ none) (reply[bankAccountJSON], error) {
 	account, err := a.o.Bank.Account(ctx, who.UserID)
-	if err != nil {
-		return reply[bankAccountJSON]{}, err
-	}
-	return reply[bankAccountJSON]{data: a.bankAccountOf(account)}, nil
+	return answer(a.bankAccountOf(account), err)
 }
 
 type resolveRequest struct {
@@ -118,8 +112,5 @@ func (a *api) resolveBankAccount(ctx context.Context, who caller, req resolveReq
 		return reply[bankAccountJSON]{}, err
 	}
 	account, err := a.o.Bank.Resolve(ctx, decision.By{Admin: who.UserID}, req.account, req.verdict)
-	if err != nil {
-		return reply[bankAccountJSON]{}, err
-	}
-	return reply[bankAccountJSON]{message: "The decision is recorded.", data: a.bankAccountOf(account)}, nil
+	return reply[bankAccountJSON]{message: "The decision is recorded.", data: a.bankAccountOf(account)}, err
 }

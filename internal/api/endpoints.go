@@ -82,24 +82,14 @@ func (a *api) addEndpoint(ctx context.Context, c caller, req addEndpointRequest)
 		return reply[newEndpointJSON]{}, err
 	}
 	e, secret, err := a.o.Endpoints.Add(ctx, by, req.NewEndpoint)
-	if err != nil {
-		return reply[newEndpointJSON]{}, err
-	}
 	return reply[newEndpointJSON]{
 		status: http.StatusCreated, message: "This is the only time the secret is shown.", data: newEndpointJSON{a.endpointOf(e), secret},
-	}, nil
+	}, err
 }
 
 func (a *api) listEndpoints(ctx context.Context, _ caller, _ none) (reply[endpointsJSON], error) {
 	all, err := a.o.Endpoints.Endpoints(ctx)
-	if err != nil {
-		return reply[endpointsJSON]{}, err
-	}
-	shown := endpointsJSON{make([]endpointJSON, len(all))}
-	for i, e := range all {
-		shown.Endpoints[i] = a.endpointOf(e)
-	}
-	return reply[endpointsJSON]{data: shown}, nil
+	return answer(endpointsJSON{mapped(all, a.endpointOf)}, err)
 }
 
 type endpointRequest struct{ id string }
@@ -113,10 +103,7 @@ func (req *endpointRequest) read(in *input) {
 
 func (a *api) getEndpoint(ctx context.Context, _ caller, req endpointRequest) (reply[endpointJSON], error) {
 	e, err := a.o.Endpoints.Endpoint(ctx, req.id)
-	if err != nil {
-		return reply[endpointJSON]{}, err
-	}
-	return reply[endpointJSON]{data: a.endpointOf(e)}, nil
+	return answer(a.endpointOf(e), err)
 }
 
 type changeEndpointRequest struct {
@@ -154,10 +141,7 @@ func (a *api) changeEndpoint(ctx context.Context, c caller, req changeEndpointRe
 		return reply[endpointJSON]{}, err
 	}
 	e, err := a.o.Endpoints.Change(ctx, by, req.id, req.Change)
-	if err != nil {
-		return reply[endpointJSON]{}, err
-	}
-	return reply[endpointJSON]{data: a.endpointOf(e)}, nil
+	return answer(a.endpointOf(e), err)
 }
 
 func (a *api) removeEndpoint(ctx context.Context, c caller, req endpointRequest) (reply[none], error) {
@@ -174,12 +158,9 @@ func (a *api) rotateEndpointSecret(ctx context.Context, c caller, req endpointRe
 		return reply[newEndpointJSON]{}, err
 	}
 	e, secret, err := a.o.Endpoints.Rotate(ctx, by, req.id)
-	if err != nil {
-		return reply[newEndpointJSON]{}, err
-	}
 	return reply[newEndpointJSON]{
 		message: "Both secrets sign for a day. This is the only time the new one is shown.", data: newEndpointJSON{a.endpointOf(e), secret},
-	}, nil
+	}, err
 }
 
 type endpointTestJSON struct {
@@ -191,10 +172,7 @@ type endpointTestJSON struct {
 
 func (a *api) testEndpoint(ctx context.Context, _ caller, req endpointRequest) (reply[endpointTestJSON], error) {
 	result, err := a.o.Endpoints.Test(ctx, req.id)
-	if err != nil {
-		return reply[endpointTestJSON]{}, err
-	}
-	return reply[endpointTestJSON]{data: endpointTestJSON{result.Succeeded(), numberOrNull(result.Status), orNull(result.Body), orNull(result.Problem)}}, nil
+	return answer(endpointTestJSON{result.Succeeded(), numberOrNull(result.Status), orNull(result.Body), orNull(result.Problem)}, err)
 }
 
 // numberOrNull is a number of which 0 stands for none.
@@ -245,6 +223,13 @@ type deliveryJSON struct {
 	CreatedAt      string `json:"createdAt"`
 }
 
+func deliveryOf(d webhook.Delivery) deliveryJSON {
+	return deliveryJSON{
+		d.ID, d.EventID, d.EndpointID, d.Attempt, string(d.Status), numberOrNull(d.ResponseStatus), orNull(d.Answer), orNull(d.Problem),
+		stampOrNull(d.At), stampOrNull(d.DueAt), stamp(d.CreatedAt),
+	}
+}
+
 type deliveriesJSON struct {
 	Deliveries []deliveryJSON `json:"deliveries"`
 	// Next is for the parameter before of the next page; null on the last one.
@@ -260,13 +245,7 @@ func (a *api) deliveries(ctx context.Context, _ caller, req deliveriesRequest) (
 	}
 	hasMore := len(all) > limit
 	all = all[:min(len(all), limit)]
-	shown := deliveriesJSON{Deliveries: make([]deliveryJSON, len(all))}
-	for i, d := range all {
-		shown.Deliveries[i] = deliveryJSON{
-			d.ID, d.EventID, d.EndpointID, d.Attempt, string(d.Status), numberOrNull(d.ResponseStatus), orNull(d.Answer), orNull(d.Problem),
-			stampOrNull(d.At), stampOrNull(d.DueAt), stamp(d.CreatedAt),
-		}
-	}
+	shown := deliveriesJSON{Deliveries: mapped(all, deliveryOf)}
 	if hasMore {
 		shown.Next = orNull(all[len(all)-1].ID)
 	}
@@ -293,10 +272,7 @@ type redeliveredJSON struct {
 
 func (a *api) redeliver(ctx context.Context, _ caller, req redeliverRequest) (reply[redeliveredJSON], error) {
 	n, err := a.o.Endpoints.Redeliver(ctx, req.Redelivery)
-	if err != nil {
-		return reply[redeliveredJSON]{}, err
-	}
-	return reply[redeliveredJSON]{status: http.StatusAccepted, data: redeliveredJSON{n}}, nil
+	return reply[redeliveredJSON]{status: http.StatusAccepted, data: redeliveredJSON{n}}, err
 }
 
 // endpointRoutes are those of webhooks.

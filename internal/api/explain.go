@@ -62,7 +62,7 @@ func (a *api) explain(ctx context.Context, who caller, _ none) (reply[explainedJ
 		return reply[explainedJSON]{}, err
 	}
 	explained, err := a.explainedOf(ctx, user)
-	return reply[explainedJSON]{data: explained}, err
+	return answer(explained, err)
 }
 
 type sellerExplainedJSON struct {
@@ -76,10 +76,7 @@ func (a *api) explainSeller(ctx context.Context, _ caller, name sellerName) (rep
 		return reply[sellerExplainedJSON]{}, err
 	}
 	explained, err := a.explainedOf(ctx, user)
-	if err != nil {
-		return reply[sellerExplainedJSON]{}, err
-	}
-	return reply[sellerExplainedJSON]{data: sellerExplainedJSON{sellerIDsOf(user), explained}}, nil
+	return answer(sellerExplainedJSON{sellerIDsOf(user), explained}, err)
 }
 
 func (a *api) explainedOf(ctx context.Context, user auth.User) (explainedJSON, error) {

@@ -77,19 +77,17 @@ type factorsJSON struct {
 	RecoveryCodesLeft int          `json:"recoveryCodesLeft"`
 }
 
+func factorOf(f auth.Factor) factorJSON {
+	shown := factorJSON{ID: f.ID, Type: f.Kind, Name: f.Name, CreatedAt: stamp(f.CreatedAt)}
+	if f.Confirmed() {
+		shown.ConfirmedAt = orNull(stamp(f.ConfirmedAt))
+	}
+	return shown
+}
+
 func (a *api) factors(ctx context.Context, who caller, _ none) (reply[factorsJSON], error) {
 	all, left, err := a.o.Auth.Factors(ctx, who.Principal)
-	if err != nil {
-		return reply[factorsJSON]{}, err
-	}
-	shown := factorsJSON{Factors: make([]factorJSON, len(all)), RecoveryCodesLeft: left}
-	for i, f := range all {
-		shown.Factors[i] = factorJSON{ID: f.ID, Type: f.Kind, Name: f.Name, CreatedAt: stamp(f.CreatedAt)}
-		if f.Confirmed() {
-			shown.Factors[i].ConfirmedAt = orNull(stamp(f.ConfirmedAt))
-		}
-	}
-	return reply[factorsJSON]{data: shown}, nil
+	return answer(factorsJSON{mapped(all, factorOf), left}, err)
 }
 
 type addFactorRequest struct {
@@ -127,14 +125,11 @@ func (a *api) addFactor(ctx context.Context, who caller, req addFactorRequest) (
 		}, nil
 	}
 	f, err := a.o.Auth.AddFactor(ctx, who.Principal, req.name)
-	if err != nil {
-		return reply[newFactorJSON]{}, err
-	}
 	return reply[newFactorJSON]{
 		status:  http.StatusCreated,
 		message: "Enter the secret in your authenticator app, and confirm with a code of it.",
 		data:    newFactorJSON{ID: f.ID, Secret: f.Secret, URI: f.URI},
-	}, nil
+	}, err
 }
 
 type confirmFactorRequest struct {
@@ -179,7 +174,7 @@ type passkeyOptionsJSON struct {
 
 func (a *api) passkeyOptions(context.Context, caller, none) (reply[passkeyOptionsJSON], error) {
 	options, err := a.o.Auth.PasskeyOptions()
-	return reply[passkeyOptionsJSON]{data: passkeyOptionsJSON{options}}, err
+	return answer(passkeyOptionsJSON{options}, err)
 }
 
 type loginPasskeyRequest struct {
@@ -206,10 +201,8 @@ func (req *removeFactorRequest) read(in *input) {
 }
 
 func (a *api) removeFactor(ctx context.Context, who caller, req removeFactorRequest) (reply[none], error) {
-	if err := a.o.Auth.RemoveFactor(ctx, who.Principal, req.factor, req.device); err != nil {
-		return reply[none]{}, err
-	}
-	return reply[none]{message: "The second factor is removed."}, nil
+	err := a.o.Auth.RemoveFactor(ctx, who.Principal, req.factor, req.device)
+	return reply[none]{message: "The second factor is removed."}, err
 }
 
 type stepUpRequest struct {
@@ -275,8 +268,5 @@ func (a *api) stepUp(ctx context.Context, who caller, req stepUpRequest) (reply[
 		req.Bound = payout.ProofBinding(req.amount, account.ID)
 	}
 	proof, until, err := a.o.Auth.StepUp(ctx, who.Principal, req.StepUp)
-	if err != nil {
-		return reply[proofJSON]{}, err
-	}
-	return reply[proofJSON]{data: proofJSON{proof, stamp(until.Truncate(time.Millisecond))}}, nil
+	return answer(proofJSON{proof, stamp(until.Truncate(time.Millisecond))}, err)
 }

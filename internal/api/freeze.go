@@ -40,12 +40,9 @@ func (a *api) freeze(ctx context.Context, who caller, req freezeRequest) (reply[
 	if err == nil {
 		err = a.o.Payouts.Freeze(ctx, decision.By{Admin: who.UserID, Note: req.reason}, req.seller)
 	}
-	if err != nil {
-		return reply[freezeJSON]{}, err
-	}
 	return reply[freezeJSON]{
 		message: "The seller's payouts are frozen. None can be requested, and none that waits is sent.", data: freezeJSON{req.seller, true},
-	}, nil
+	}, err
 }
 
 func (a *api) unfreeze(ctx context.Context, who caller, req freezeRequest) (reply[freezeJSON], error) {
@@ -53,10 +50,7 @@ func (a *api) unfreeze(ctx context.Context, who caller, req freezeRequest) (repl
 	if err == nil {
 		err = a.o.Payouts.Unfreeze(ctx, decision.By{Admin: who.UserID, Note: req.reason}, req.seller)
 	}
-	if err != nil {
-		return reply[freezeJSON]{}, err
-	}
-	return reply[freezeJSON]{message: "The seller's payouts are resumed. Those that waited are sent.", data: freezeJSON{req.seller, false}}, nil
+	return reply[freezeJSON]{message: "The seller's payouts are resumed. Those that waited are sent.", data: freezeJSON{req.seller, false}}, err
 }
 
 type pauseRequest struct{ reason string }
@@ -72,10 +66,7 @@ func (a *api) pause(ctx context.Context, who caller, req pauseRequest) (reply[*p
 	if err == nil {
 		err = a.o.Payouts.Pause(ctx, decision.By{Admin: who.UserID, Note: req.reason})
 	}
-	if err != nil {
-		return reply[*pauseJSON]{}, err
-	}
-	return reply[*pauseJSON]{message: "All payouts are paused. None can be requested, and none that waits is sent.", data: &pauseJSON{true}}, nil
+	return reply[*pauseJSON]{message: "All payouts are paused. None can be requested, and none that waits is sent.", data: &pauseJSON{true}}, err
 }
 
 type pauseStateJSON struct {
@@ -88,10 +79,7 @@ type pauseStateJSON struct {
 // pauseState tells admins whether payouts are paused, and by which decision.
 func (a *api) pauseState(ctx context.Context, _ caller, _ none) (reply[*pauseStateJSON], error) {
 	p, err := a.o.Payouts.PauseState(ctx)
-	if err != nil {
-		return reply[*pauseStateJSON]{}, err
-	}
-	return reply[*pauseStateJSON]{data: &pauseStateJSON{p.Paused, stampOrNull(p.Since), orNull(p.By), orNull(p.Reason)}}, nil
+	return answer(&pauseStateJSON{p.Paused, stampOrNull(p.Since), orNull(p.By), orNull(p.Reason)}, err)
 }
 
 func (a *api) resume(ctx context.Context, who caller, req pauseRequest) (reply[*pauseJSON], error) {
@@ -99,8 +87,5 @@ func (a *api) resume(ctx context.Context, who caller, req pauseRequest) (reply[*
 	if err == nil {
 		err = a.o.Payouts.Resume(ctx, decision.By{Admin: who.UserID, Note: req.reason})
 	}
-	if err != nil {
-		return reply[*pauseJSON]{}, err
-	}
-	return reply[*pauseJSON]{message: "Payouts are resumed. Those that waited are sent.", data: &pauseJSON{false}}, nil
+	return reply[*pauseJSON]{message: "Payouts are resumed. Those that waited are sent.", data: &pauseJSON{false}}, err
 }

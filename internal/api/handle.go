@@ -14,7 +14,8 @@ type request[Req any] interface {
 	read(in *input)
 }
 
-// reply is what an endpoint answers. The zero status is 200.
+// reply is what an endpoint answers. The zero status is 200. Beside an error only replayed counts, so what else it has may be
+// of a zero result.
 type reply[Data any] struct {
 	status  int
 	message string
@@ -25,6 +26,20 @@ type reply[Data any] struct {
 	endCookie bool
 	// device is set where the user's account knows the browser from now on.
 	device deviceCookie
+}
+
+// answer is a reply of data, or the error.
+func answer[Data any](data Data, err error) (reply[Data], error) {
+	return reply[Data]{data: data}, err
+}
+
+// mapped is each of a list as the API shows it. It is never null in JSON.
+func mapped[From, To any](list []From, shown func(From) To) []To {
+	all := make([]To, len(list))
+	for i, one := range list {
+		all[i] = shown(one)
+	}
+	return all
 }
 
 // deviceCookie is the cookie by which a user's account knows a browser.
@@ -73,21 +88,21 @@ func handle[Req, Data any, P request[Req]](
 				return
 			}
 		}
-		answer, err := call(r.Context(), who, req)
-		if answer.replayed {
+		made, err := call(r.Context(), who, req)
+		if made.replayed {
 			w.Header().Set("Idempotent-Replayed", "true")
 		}
 		if err != nil {
 			a.fail(w, r, err)
 			return
 		}
-		if answer.endCookie {
+		if made.endCookie {
 			http.SetCookie(w, a.cookies.SignIn("", -1))
 		}
-		a.setDevice(w, r, answer.device)
-		if answer.status == 0 {
-			answer.status = http.StatusOK
+		a.setDevice(w, r, made.device)
+		if made.status == 0 {
+			made.status = http.StatusOK
 		}
-		a.write(w, r, answer.status, success[Data]{Success: true, Message: answer.message, Data: answer.data})
+		a.write(w, r, made.status, success[Data]{Success: true, Message: made.message, Data: made.data})
 	}
 }

@@ -48,14 +48,7 @@ type serviceKeysJSON struct {
 
 func (a *api) serviceKeys(ctx context.Context, _ caller, _ none) (reply[serviceKeysJSON], error) {
 	all, err := a.o.Auth.ServiceKeys(ctx)
-	if err != nil {
-		return reply[serviceKeysJSON]{}, err
-	}
-	shown := serviceKeysJSON{Keys: make([]serviceKeyJSON, len(all))}
-	for i, k := range all {
-		shown.Keys[i] = a.serviceKeyOf(k)
-	}
-	return reply[serviceKeysJSON]{data: shown}, nil
+	return answer(serviceKeysJSON{mapped(all, a.serviceKeyOf)}, err)
 }
 
 type createServiceKeyRequest struct{ auth.NewServiceKey }
@@ -82,13 +75,10 @@ func (a *api) createServiceKey(ctx context.Context, who caller, req createServic
 		return reply[newServiceKeyJSON]{}, err
 	}
 	key, stored, err := a.o.Auth.CreateServiceKey(ctx, req.NewServiceKey, actorAdmin(who))
-	if err != nil {
-		return reply[newServiceKeyJSON]{}, err
-	}
 	return reply[newServiceKeyJSON]{
 		status: http.StatusCreated, message: "This is the only time the key is shown.",
 		data: newServiceKeyJSON{a.serviceKeyOf(stored), key},
-	}, nil
+	}, err
 }
 
 // actorAdmin names an admin in the journal.
@@ -130,12 +120,9 @@ func (a *api) rotateServiceKey(ctx context.Context, who caller, req rotateServic
 		return reply[newServiceKeyJSON]{}, err
 	}
 	key, stored, err := a.o.Auth.RotateServiceKey(ctx, req.key, req.grace, actorAdmin(who))
-	if err != nil {
-		return reply[newServiceKeyJSON]{}, err
-	}
 	return reply[newServiceKeyJSON]{
 		message: "The new key works at once. This is the only time it is shown.", data: newServiceKeyJSON{a.serviceKeyOf(stored), key},
-	}, nil
+	}, err
 }
 
 type revokeServiceKeyRequest struct{ key string }
@@ -147,8 +134,5 @@ func (a *api) revokeServiceKey(ctx context.Context, who caller, req revokeServic
 		return reply[serviceKeyJSON]{}, err
 	}
 	key, err := a.o.Auth.RevokeServiceKey(ctx, req.key, actorAdmin(who))
-	if err != nil {
-		return reply[serviceKeyJSON]{}, err
-	}
-	return reply[serviceKeyJSON]{message: "The key is refused from the next request on.", data: a.serviceKeyOf(key)}, nil
+	return reply[serviceKeyJSON]{message: "The key is refused from the next request on.", data: a.serviceKeyOf(key)}, err
 }

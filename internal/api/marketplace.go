@@ -107,11 +107,8 @@ type refundJSON struct {
 func (a *api) refundSale(ctx context.Context, c caller, req refundRequest) (reply[refundJSON], error) {
 	req.Actor = c.service.Actor()
 	s, refund, created, err := a.o.Sales.Refund(ctx, req.NewRefund)
-	if err != nil {
-		return reply[refundJSON]{}, err
-	}
 	return reply[refundJSON]{
 		status: createdOr200(created),
 		data:   refundJSON{refund.ID, a.amount(refund.Amount), stamp(refund.At), a.saleOf(s)},
-	}, nil
+	}, err
 }

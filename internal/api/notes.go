@@ -25,10 +25,7 @@ func noteOf(n auth.Note) noteJSON { return noteJSON{n.ID, n.Text, n.Admin, stamp
 
 func (a *api) addNote(ctx context.Context, who caller, req noteRequest) (reply[noteJSON], error) {
 	n, created, err := a.o.Auth.AddNote(ctx, decision.By{Admin: who.UserID, Note: req.note}, req.seller)
-	if err != nil {
-		return reply[noteJSON]{}, err
-	}
-	return reply[noteJSON]{status: createdOr200(created), data: noteOf(n)}, nil
+	return reply[noteJSON]{status: createdOr200(created), data: noteOf(n)}, err
 }
 
 type notesRequest struct{ seller string }
@@ -41,12 +38,5 @@ type notesJSON struct {
 
 func (a *api) notesOf(ctx context.Context, _ caller, req notesRequest) (reply[notesJSON], error) {
 	notes, err := a.o.Auth.Notes(ctx, req.seller)
-	if err != nil {
-		return reply[notesJSON]{}, err
-	}
-	shown := notesJSON{Notes: make([]noteJSON, len(notes))}
-	for i, n := range notes {
-		shown.Notes[i] = noteOf(n)
-	}
-	return reply[notesJSON]{data: shown}, nil
+	return answer(notesJSON{mapped(notes, noteOf)}, err)
 }

@@ -8,6 +8,7 @@ import (
 	"bursar/internal/auth"
 	"bursar/internal/bank"
 	"bursar/internal/payout"
+	"bursar/internal/sale"
 )
 
 // What a server of the marketplace reads and does for one seller. The rules are those of the seller's own routes; who asked is
@@ -53,10 +54,7 @@ func (a *api) sellerBalance(ctx context.Context, _ caller, name sellerName) (rep
 		return reply[sellerBalanceJSON]{}, err
 	}
 	balance, err := a.balanceOf(ctx, user.ID)
-	if err != nil {
-		return reply[sellerBalanceJSON]{}, err
-	}
-	return reply[sellerBalanceJSON]{data: sellerBalanceJSON{sellerIDsOf(user), balance}}, nil
+	return answer(sellerBalanceJSON{sellerIDsOf(user), balance}, err)
 }
 
 type sellerPayoutsRequest struct {
@@ -81,10 +79,7 @@ func (a *api) sellerPayouts(ctx context.Context, _ caller, req sellerPayoutsRequ
 	}
 	req.filter.Seller = user.ID
 	page, err := a.history(ctx, caller{Principal: auth.Principal{UserID: user.ID, Role: auth.Seller}}, req.historyRequest)
-	if err != nil {
-		return reply[sellerPayoutsJSON]{}, err
-	}
-	return reply[sellerPayoutsJSON]{data: sellerPayoutsJSON{sellerIDsOf(user), page.data}}, nil
+	return answer(sellerPayoutsJSON{sellerIDsOf(user), page.data}, err)
 }
 
 type sellerSalesRequest struct {
@@ -110,15 +105,12 @@ func (a *api) sellerSales(ctx context.Context, _ caller, req sellerSalesRequest)
 		return reply[sellerSalesJSON]{}, err
 	}
 	list, total, err := a.o.Sales.List(ctx, user.ID, (req.page-1)*req.limit, req.limit)
-	if err != nil {
-		return reply[sellerSalesJSON]{}, err
-	}
-	shown := sellerSalesJSON{sellerIDsJSON: sellerIDsOf(user), Sales: make([]saleJSON, len(list)), Pagination: paginationOf(req.page, req.limit, total)}
-	for i, s := range list {
-		shown.Sales[i] = a.saleOf(s)
-		shown.Sales[i].ExternalID = user.ExternalID
-	}
-	return reply[sellerSalesJSON]{data: shown}, nil
+	sales := mapped(list, func(s sale.Sale) saleJSON {
+		shown := a.saleOf(s)
+		shown.ExternalID = user.ExternalID
+		return shown
+	})
+	return answer(sellerSalesJSON{sellerIDsOf(user), sales, paginationOf(req.page, req.limit, total)}, err)
 }
 
 type sellerBankAccountRequest struct {
@@ -147,13 +139,10 @@ func (a *api) registerSellerBankAccount(ctx context.Context, c caller, req selle
 	if errors.Is(err, auth.ErrStepUp) { // which the seller alone can give
 		err = payout.ErrSellerProof
 	}
-	if err != nil {
-		return reply[sellerBankAccountJSON]{}, err
-	}
 	return reply[sellerBankAccountJSON]{
 		message: "The bank account is registered. The seller can be paid to it once it is verified.",
 		data:    sellerBankAccountJSON{sellerIDsOf(user), a.bankAccountOf(account)},
-	}, nil
+	}, err
 }
 
 type sellerPayoutRequest struct {

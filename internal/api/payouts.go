@@ -41,7 +41,7 @@ type balanceAccountJSON struct {
 
 func (a *api) balance(ctx context.Context, who caller, _ none) (reply[balanceJSON], error) {
 	balance, err := a.balanceOf(ctx, who.UserID)
-	return reply[balanceJSON]{data: balance}, err
+	return answer(balance, err)
 }
 
 func (a *api) balanceOf(ctx context.Context, seller string) (balanceJSON, error) {
@@ -176,18 +176,14 @@ type paginationJSON struct {
 
 func (a *api) history(ctx context.Context, who caller, req historyRequest) (reply[historyJSON], error) {
 	payouts, total, err := a.o.Payouts.History(ctx, who.onPayouts(), req.filter)
-	if err != nil {
-		return reply[historyJSON]{}, err
-	}
-	items := make([]historyItemJSON, 0, len(payouts))
-	for _, p := range payouts {
+	items := mapped(payouts, func(p payout.Payout) historyItemJSON {
 		item := a.historyItem(p)
 		if who.Role == auth.Admin {
 			item.Seller = p.Seller
 		}
-		items = append(items, item)
-	}
-	return reply[historyJSON]{data: historyJSON{Payouts: items, Pagination: paginationOf(req.page, req.filter.Limit, total)}}, nil
+		return item
+	})
+	return answer(historyJSON{Payouts: items, Pagination: paginationOf(req.page, req.filter.Limit, total)}, err)
 }
 
 func paginationOf(page, limit int, total int64) paginationJSON {
@@ -250,10 +246,7 @@ type payoutAccountJSON struct {
 
 func (a *api) payout(ctx context.Context, who caller, req payoutIDRequest) (reply[payoutJSON], error) {
 	p, err := a.o.Payouts.Payout(ctx, who.onPayouts(), req.id)
-	if err != nil {
-		return reply[payoutJSON]{}, err
-	}
-	return reply[payoutJSON]{data: a.payoutOf(p)}, nil
+	return answer(a.payoutOf(p), err)
 }
 
 func (a *api) payoutOf(p payout.Payout) payoutJSON {
@@ -294,18 +287,13 @@ type eventJSON struct {
 
 func (a *api) payoutEvents(ctx context.Context, who caller, req payoutIDRequest) (reply[eventsJSON], error) {
 	events, err := a.o.Payouts.Events(ctx, who.onPayouts(), req.id)
-	if err != nil {
-		return reply[eventsJSON]{}, err
-	}
-	return reply[eventsJSON]{data: eventsJSON{timelineOf(events)}}, nil
+	return answer(eventsJSON{timelineOf(events)}, err)
 }
 
 func timelineOf(events []payout.StateChange) []eventJSON {
-	timeline := make([]eventJSON, 0, len(events))
-	for _, e := range events {
-		timeline = append(timeline, eventJSON{stamp(e.At), orNull(e.From), e.To, orNull(e.Reason)})
-	}
-	return timeline
+	return mapped(events, func(e payout.StateChange) eventJSON {
+		return eventJSON{stamp(e.At), orNull(e.From), e.To, orNull(e.Reason)}
+	})
 }
 
 type cancelRequest struct {

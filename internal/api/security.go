@@ -65,10 +65,7 @@ func (a *api) listSecurityEvents(ctx context.Context, user string, req securityE
 	}
 	hasMore := len(events) > req.limit
 	events = events[:min(len(events), req.limit)]
-	shown := securityEventsJSON{Events: make([]securityEventJSON, len(events))}
-	for i, e := range events {
-		shown.Events[i] = securityEventOf(e)
-	}
+	shown := securityEventsJSON{Events: mapped(events, securityEventOf)}
 	if hasMore {
 		shown.Next = events[len(events)-1].Number
 	}

@@ -32,10 +32,7 @@ func (req *createSellerRequest) read(in *input) {
 
 func (a *api) createSeller(ctx context.Context, c caller, req createSellerRequest) (reply[marketplaceSellerJSON], error) {
 	user, created, err := a.o.Auth.CreateSeller(ctx, req.NewSeller, c.service.Actor())
-	if err != nil {
-		return reply[marketplaceSellerJSON]{}, err
-	}
-	return reply[marketplaceSellerJSON]{status: createdOr200(created), data: marketplaceSellerOf(user)}, nil
+	return reply[marketplaceSellerJSON]{status: createdOr200(created), data: marketplaceSellerOf(user)}, err
 }
 
 // sellerName is how the marketplace names a seller in a path: an id of ours, or "ext:" and its own.
@@ -50,10 +47,7 @@ func (name *sellerName) read(in *input) {
 
 func (a *api) seller(ctx context.Context, _ caller, name sellerName) (reply[marketplaceSellerJSON], error) {
 	user, err := a.sellerNamed(ctx, name)
-	if err != nil {
-		return reply[marketplaceSellerJSON]{}, err
-	}
-	return reply[marketplaceSellerJSON]{data: marketplaceSellerOf(user)}, nil
+	return answer(marketplaceSellerOf(user), err)
 }
 
 type sellersRequest struct {
@@ -117,10 +111,7 @@ func (a *api) setSeller(ctx context.Context, _ caller, req sellerRequest) (reply
 	if err == nil {
 		err = a.o.Auth.SetProductsListed(ctx, user.ID, req.productsListed)
 	}
-	if err != nil {
-		return reply[sellerJSON]{}, err
-	}
-	return reply[sellerJSON]{data: sellerJSON{user.ID, orNull(user.ExternalID), req.productsListed}}, nil
+	return answer(sellerJSON{user.ID, orNull(user.ExternalID), req.productsListed}, err)
 }
 
 // resolveSeller is the id of the seller that a body names, with the external id if that is the name.
