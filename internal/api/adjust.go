@@ -27,15 +27,6 @@ func (req *adjustRequest) read(in *input) {
 	req.By.Note = in.text("note", checkReason)
 }
 
-// sellerID takes the id of a seller from the path.
-func (in *input) sellerID() string {
-	seller := in.r.PathValue("sellerId")
-	if !id.Valid("usr_", seller) {
-		in.refuse(auth.ErrUserNotFound)
-	}
-	return seller
-}
-
 // adjustmentJSON is an adjustment as its seller sees it.
 type adjustmentJSON struct {
 	AdjustmentID     string      `json:"adjustmentId"`
@@ -84,7 +75,7 @@ func (a *api) sellerToAdjust(ctx context.Context, who caller, name string) (stri
 		user, err := a.sellerNamed(ctx, sellerName(name))
 		return user.ID, err
 	}
-	if !id.Valid("usr_", name) {
+	if !id.Valid(auth.UserIDPrefix, name) {
 		user, err := a.o.Auth.Seller(ctx, name)
 		if err != nil {
 			return "", err

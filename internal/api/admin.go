@@ -9,6 +9,20 @@ import (
 	"bursar/internal/id"
 )
 
+// userID takes the id of a user from the path.
+func (in *input) userID() string { return in.userAt("userId") }
+
+// sellerID takes the id of a seller from the path.
+func (in *input) sellerID() string { return in.userAt("sellerId") }
+
+func (in *input) userAt(name string) string {
+	user := in.r.PathValue(name)
+	if !id.Valid(auth.UserIDPrefix, user) {
+		in.refuse(auth.ErrUserNotFound)
+	}
+	return user
+}
+
 type accessRequest struct {
 	user      string
 	role      auth.Role
@@ -17,10 +31,7 @@ type accessRequest struct {
 }
 
 func (req *accessRequest) read(in *input) {
-	req.user = in.r.PathValue("userId")
-	if !id.Valid("usr_", req.user) {
-		in.refuse(auth.ErrUserNotFound)
-	}
+	req.user = in.userID()
 	req.role = auth.Role(in.text("role", checkAnyRole))
 	req.suspended = in.flag("suspended")
 	req.note = in.optionalText("note", checkProse(decision.MaxNote))
@@ -60,10 +71,7 @@ type liftHoldRequest struct {
 }
 
 func (req *liftHoldRequest) read(in *input) {
-	req.seller = in.r.PathValue("sellerId")
-	if !id.Valid("usr_", req.seller) {
-		in.refuse(auth.ErrUserNotFound)
-	}
+	req.seller = in.sellerID()
 	req.note = in.text("note", checkProse(decision.MaxNote))
 	req.until = in.optionalInstant("until")
 }

@@ -22,12 +22,7 @@ import (
 
 type bankAccountIDRequest struct{ account bank.ID }
 
-func (req *bankAccountIDRequest) read(in *input) {
-	req.account = bank.ID(in.r.PathValue("accountId"))
-	if !id.Valid("bka_", string(req.account)) {
-		in.refuse(errNoBankAccount)
-	}
-}
+func (req *bankAccountIDRequest) read(in *input) { req.account = in.bankAccountID() }
 
 // adminBankAccountJSON is a bank account with what speaks for and against it.
 type adminBankAccountJSON struct {
@@ -92,12 +87,7 @@ func (a *api) users(ctx context.Context, _ caller, req usersRequest) (reply[user
 
 type userIDRequest struct{ user string }
 
-func (req *userIDRequest) read(in *input) {
-	req.user = in.r.PathValue("userId")
-	if !id.Valid("usr_", req.user) {
-		in.refuse(auth.ErrUserNotFound)
-	}
-}
+func (req *userIDRequest) read(in *input) { req.user = in.userID() }
 
 // adminUserJSON is a user with their money.
 type adminUserJSON struct {

@@ -82,13 +82,19 @@ type resolveRequest struct {
 const maxReasonRunes = 500
 
 func (req *resolveRequest) read(in *input) {
-	req.account = bank.ID(in.r.PathValue("accountId"))
-	if !id.Valid("bka_", string(req.account)) {
-		in.refuse(errNoBankAccount)
-	}
+	req.account = in.bankAccountID()
 	req.verdict.Verified = in.flag("verified")
 	req.verdict.Reason = in.optionalText("reason", checkProse(maxReasonRunes))
 	req.verdict.Seen = bank.Status(in.optionalText("seen", checkSeen))
+}
+
+// bankAccountID takes the id of a bank account from the path.
+func (in *input) bankAccountID() bank.ID {
+	account := in.r.PathValue("accountId")
+	if !id.Valid(bank.IDPrefix, account) {
+		in.refuse(errNoBankAccount)
+	}
+	return bank.ID(account)
 }
 
 func checkSeen(s string) string {

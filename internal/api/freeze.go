@@ -4,9 +4,7 @@ import (
 	"context"
 	"strings"
 
-	"bursar/internal/auth"
 	"bursar/internal/decision"
-	"bursar/internal/id"
 )
 
 // checkReason returns what is wrong with the reason of a decision.
@@ -23,10 +21,7 @@ type freezeRequest struct {
 }
 
 func (req *freezeRequest) read(in *input) {
-	req.seller = in.r.PathValue("sellerId")
-	if !id.Valid("usr_", req.seller) {
-		in.refuse(auth.ErrUserNotFound)
-	}
+	req.seller = in.sellerID()
 	req.reason = in.text("reason", checkReason)
 }
 

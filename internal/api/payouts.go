@@ -143,7 +143,7 @@ func (req *historyRequest) read(in *input) {
 	}
 	if s, given := in.parameter("sellerId"); given {
 		req.filter.Seller = s
-		if !id.Valid("usr_", s) {
+		if !id.Valid(auth.UserIDPrefix, s) {
 			in.noteInvalid("sellerId", "must be a user's id, such as registration returns")
 		}
 	}

@@ -20,7 +20,7 @@ type securityEventsRequest struct {
 }
 
 func (req *securityEventsRequest) read(in *input) {
-	if req.user = in.r.PathValue("userId"); req.user != "" && !id.Valid("usr_", req.user) {
+	if req.user = in.r.PathValue("userId"); req.user != "" && !id.Valid(auth.UserIDPrefix, req.user) {
 		in.refuse(auth.ErrUserNotFound)
 	}
 	req.before = int64(in.number("before", 0, math.MaxInt))

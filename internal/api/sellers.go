@@ -60,7 +60,7 @@ const maxSellers = 100
 
 func (req *sellersRequest) read(in *input) {
 	after, given := in.parameter("after")
-	if given && !id.Valid("usr_", after) {
+	if given && !id.Valid(auth.UserIDPrefix, after) {
 		in.noteInvalid("after", "must be the next of the page before")
 	}
 	req.after, req.limit = after, in.number("limit", maxSellers, maxSellers)

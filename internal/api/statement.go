@@ -28,7 +28,7 @@ func (req *statementRequest) read(in *input) {
 	req.format = in.format()
 	if s, given := in.parameter("sellerId"); given {
 		req.seller = s
-		if !id.Valid("usr_", s) {
+		if !id.Valid(auth.UserIDPrefix, s) {
 			in.noteInvalid("sellerId", "must be a user's id, such as registration returns")
 		}
 	}

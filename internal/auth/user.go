@@ -32,7 +32,7 @@ func (r Role) CanUsePayouts() bool { return r == Seller || r == Admin }
 
 // User is a person with an account.
 type User struct {
-	ID   string // prefix "usr_"
+	ID   string // prefix [UserIDPrefix]
 	Name string
 	// Email is as the user wrote it; EmailKey is what is compared.
 	Email        string

@@ -17,7 +17,7 @@ import (
 	"bursar/internal/gateway"
 )
 
-// ID is a bank account's identifier, with prefix "bka_".
+// ID is a bank account's identifier, with prefix [IDPrefix].
 type ID string
 
 // Status is how far an account's verification is.

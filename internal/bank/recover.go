@@ -17,7 +17,7 @@ import (
 // where it is known, is another account; and with [ledger.ErrTampered] when it was changed outside the service: once it is repaired,
 // it may be the seller's.
 func (s *Service) Recover(ctx context.Context, seller string, accountID ID, at gateway.Name, beneficiary string) error {
-	if !id.Valid(idPrefix, string(accountID)) {
+	if !id.Valid(IDPrefix, string(accountID)) {
 		return ErrNone
 	}
 	g, err := s.o.Gateways.Named(at)

@@ -16,7 +16,8 @@ import (
 	"bursar/internal/mail"
 )
 
-const idPrefix = "bka_"
+// IDPrefix begins a bank account's id.
+const IDPrefix = "bka_"
 
 // Registration asks for an account to become the seller's current one.
 type Registration struct {
@@ -190,7 +191,7 @@ func (s *Service) draft(r Registration) (Account, error) {
 	// Stored instants are microseconds, so what is answered now and read later are the same.
 	now := s.o.Now().UTC().Truncate(time.Microsecond)
 	a := Account{
-		ID:        ID(s.o.IDs.New(idPrefix, now)),
+		ID:        ID(s.o.IDs.New(IDPrefix, now)),
 		Seller:    r.Seller,
 		Holder:    r.Holder,
 		IFSC:      r.IFSC,

@@ -87,7 +87,7 @@ var errNoAccount = bank.ErrNone.WithMessage("There is no bank account with this 
 // reviewAccount finds the account that the address names, with all that a decision needs.
 func (d *dashboard) reviewAccount(ctx context.Context, v *pageRequest) (*reviewAccountView, error) {
 	given := v.r.PathValue("id")
-	if !id.Valid("bka_", given) {
+	if !id.Valid(bank.IDPrefix, given) {
 		return nil, errNoAccount
 	}
 	account, err := d.o.Bank.AccountByID(ctx, bank.ID(given))

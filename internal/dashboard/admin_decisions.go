@@ -26,11 +26,11 @@ type decisionsView struct {
 // SubjectPath is the page of what a decision is about, or "" where that is no single thing.
 func (r decisionRow) SubjectPath() string {
 	switch {
-	case strings.HasPrefix(r.Subject, "pyt_"):
+	case strings.HasPrefix(r.Subject, payout.IDPrefix):
 		return adminPayoutAddress(payout.ID(r.Subject))
-	case strings.HasPrefix(r.Subject, "bka_"):
+	case strings.HasPrefix(r.Subject, bank.IDPrefix):
 		return accountAddress(bank.ID(r.Subject))
-	case strings.HasPrefix(r.Subject, "usr_"):
+	case strings.HasPrefix(r.Subject, auth.UserIDPrefix):
 		return personAddress(r.Subject)
 	case strings.HasPrefix(r.Subject, "dif_"):
 		return differenceAddress(r.Subject)

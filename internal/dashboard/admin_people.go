@@ -129,7 +129,7 @@ func (p personView) HasHistory() bool {
 // user finds the user that the address names.
 func (d *dashboard) user(ctx context.Context, v *pageRequest) (auth.User, auth.Stats, error) {
 	given := v.r.PathValue("id")
-	if !id.Valid("usr_", given) {
+	if !id.Valid(auth.UserIDPrefix, given) {
 		return auth.User{}, auth.Stats{}, errNobody
 	}
 	user, stats, err := d.o.Auth.User(ctx, given)

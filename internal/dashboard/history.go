@@ -6,8 +6,10 @@ import (
 	"slices"
 	"strings"
 
+	"bursar/internal/bank"
 	"bursar/internal/ledger"
 	"bursar/internal/money"
+	"bursar/internal/payout"
 	"bursar/internal/sale"
 )
 
@@ -101,9 +103,9 @@ func (r entryRow) Ref() string {
 // RefPath is the page of the payout or bank account that the entry is about, or "".
 func (r entryRow) RefPath() string {
 	switch {
-	case strings.HasPrefix(r.Subject, "pyt_"):
+	case strings.HasPrefix(r.Subject, payout.IDPrefix):
 		return adminHome + "/payouts/" + r.Subject
-	case strings.HasPrefix(r.Subject, "bka_"):
+	case strings.HasPrefix(r.Subject, bank.IDPrefix):
 		return adminHome + "/bank-accounts/" + r.Subject
 	default:
 		return ""

@@ -11,6 +11,7 @@ import (
 
 	"bursar/internal/fault"
 	"bursar/internal/ledger"
+	"bursar/internal/payout"
 	"bursar/internal/sale"
 )
 
@@ -67,7 +68,7 @@ func (r sellerRow) Link() string {
 	switch {
 	case strings.HasPrefix(r.Subject, sale.SubjectPrefix):
 		return saleAddress(r.Ref())
-	case strings.HasPrefix(r.Subject, "pyt_"):
+	case strings.HasPrefix(r.Subject, payout.IDPrefix):
 		return "/dashboard/payouts/" + r.Subject
 	default:
 		return ""

@@ -26,21 +26,22 @@ const (
 	FromImport Source = "imported"
 )
 
-// ID is a payout's identifier, with prefix "pyt_"; it sorts by the time of the request.
+// ID is a payout's identifier, with prefix [IDPrefix]; it sorts by the time of the request.
 type ID string
 
-const idPrefix = gateway.ReferencePrefix
+// IDPrefix begins a payout's id.
+const IDPrefix = gateway.ReferencePrefix
 
 // ParseID refuses what can't be a payout's identifier, so that it never reaches the store.
 func ParseID(s string) (ID, error) {
-	if !id.Valid(idPrefix, s) {
+	if !id.Valid(IDPrefix, s) {
 		return "", ErrNotFound
 	}
 	return ID(s), nil
 }
 
 // requestedAt is when the payout was asked for, to the millisecond.
-func (i ID) requestedAt() time.Time { return id.Time(idPrefix, string(i)) }
+func (i ID) requestedAt() time.Time { return id.Time(IDPrefix, string(i)) }
 
 // Payout is one withdrawal. Its tagged fields are recorded in its seller's journal, which they fold from.
 type Payout struct {

@@ -124,7 +124,7 @@ func (s *Service) draft(r Request) Payout {
 	submitAt := now.Add(s.o.CancelWindow)
 	chosen := s.o.Gateways.Current()
 	p := Payout{
-		ID:     ID(s.o.IDs.New(idPrefix, now)),
+		ID:     ID(s.o.IDs.New(IDPrefix, now)),
 		Seller: r.Seller,
 		Amount: r.Amount,
 		Fee:    s.o.Fee.Of(r.Amount),

@@ -107,7 +107,7 @@ func (s Service) payouts(ctx context.Context, query string) ([]payout.Payout, er
 			return found, err
 		}
 	}
-	if part := strings.TrimPrefix(query, "pyt_"); len(part) >= leastPart && isBase62(part) {
+	if part := strings.TrimPrefix(query, payout.IDPrefix); len(part) >= leastPart && isBase62(part) {
 		found, err := s.Store.PayoutsWithPart(ctx, query, Shown)
 		if err != nil {
 			return nil, err

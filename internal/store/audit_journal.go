@@ -167,7 +167,7 @@ func (w *journalWalk) bankAccount(e ledger.Entry) {
 	case e.Type == ledger.PayoutCancelled || e.Type == ledger.PayoutFailed:
 		w.endsWaiting(e.Subject)
 		return
-	case !isPayout && !strings.HasPrefix(e.Subject, "bka_"):
+	case !isPayout && !strings.HasPrefix(e.Subject, bank.IDPrefix):
 		return
 	}
 	var says struct {
@@ -278,7 +278,7 @@ func (a *auditor) withoutRow(f *ledger.Finding, about map[string][]ledger.Entry)
 // payouts holds every payout against the journal.
 func (a *auditor) payouts() ledger.Finding {
 	f := ledger.Finding{Name: "payouts-match-journal", Promise: "Each payout is what its entries fold to, and each step moved the money that it stands for."}
-	a.fold("pyt_", func(after string, entries func(string) map[string][]ledger.Entry) (last string, n int) {
+	a.fold(payout.IDPrefix, func(after string, entries func(string) map[string][]ledger.Entry) (last string, n int) {
 		var page []payout.Payout
 		a.all(selectPayouts+`WHERE p.id > $1 ORDER BY p.id LIMIT $2 + 0`, collect(&page, payoutDest), after, auditPage)
 		if len(page) == auditPage {
@@ -328,7 +328,7 @@ func (a *auditor) sales() ledger.Finding {
 func (a *auditor) bankAccounts() []ledger.Finding {
 	f := ledger.Finding{Name: "bank-accounts-match-journal", Promise: "Each bank account is what its entries fold to."}
 	numbers := ledger.Finding{Name: "account-numbers-are-encrypted", Promise: "Each bank account's number was encrypted with a key of the key set, for that account, and ends as it is shown."}
-	a.fold("bka_", func(after string, entries func(string) map[string][]ledger.Entry) (last string, n int) {
+	a.fold(bank.IDPrefix, func(after string, entries func(string) map[string][]ledger.Entry) (last string, n int) {
 		var page []storedAccount
 		a.all(selectStoredAccounts+`WHERE id > $1 ORDER BY id LIMIT $2 + 0`, collect(&page, storedAccountFields.dest), after, auditPage)
 		if len(page) == auditPage {

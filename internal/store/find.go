@@ -112,10 +112,10 @@ func bounds(sel payout.Selection) (low, high string) {
 	low, high = beforeIDs, behindIDs
 	if sel.Date == payout.DateRequested {
 		if !sel.From.IsZero() {
-			low = id.First("pyt_", sel.From)
+			low = id.First(payout.IDPrefix, sel.From)
 		}
 		if !sel.To.IsZero() {
-			high = id.First("pyt_", sel.To)
+			high = id.First(payout.IDPrefix, sel.To)
 		}
 	}
 	return max(low, string(sel.Floor)), high

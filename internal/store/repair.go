@@ -267,7 +267,7 @@ func (r *repairer) rebuild(ctx context.Context, subject string) error {
 	}
 }
 
-func isBankAccount(subject string) bool { return strings.HasPrefix(subject, "bka_") }
+func isBankAccount(subject string) bool { return strings.HasPrefix(subject, bank.IDPrefix) }
 
 // locked locks the row of a subject, then the journal that knows it, as every other writer does. It returns the entries that
 // are there then: nobody can add to them until the transaction ends.

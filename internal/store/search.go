@@ -75,7 +75,7 @@ func (db *DB) PayoutsWithPart(ctx context.Context, part string, limit int) ([]pa
 	if err := db.queryOne(ctx, notLookedAt, []any{beforeIDs, behindIDs, payout.LookedThrough}, &floor); err != nil {
 		return nil, err
 	}
-	beginning := "pyt_" + strings.TrimPrefix(part, "pyt_")
+	beginning := payout.IDPrefix + strings.TrimPrefix(part, payout.IDPrefix)
 	return db.payouts(ctx, payoutsWithPart, limit, beginning, beginning+afterASCII, floor, holding(part))
 }
 
