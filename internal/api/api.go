@@ -107,6 +107,11 @@ func New(o Options) (http.Handler, error) {
 		return nil, fmt.Errorf("api: %w", err)
 	}
 	a := &api{o: o, sameOrigin: sameOrigin, cookies: web.Cookies{Secure: o.BaseURL.Scheme == "https"}, docs: lazyDocuments(o.BaseURL)}
-	a.mux = newMux(a, a.routes())
+	methods := web.Methods{}
+	for _, r := range a.routes() {
+		methods.Add(r.method, r.path, r.handler)
+	}
+	a.mux = methods.Mux(a.notAllowed)
+	a.mux.HandleFunc("/", a.elsewhere)
 	return a, nil
 }

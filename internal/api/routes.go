@@ -156,27 +156,6 @@ func (a *api) marketplaceRoutes() []route {
 	}
 }
 
-// newMux gives each path one handler that knows all its methods, so that a method it does not have
-// is 405 and never falls through to a path that is less specific.
-func newMux(a *api, routes []route) *http.ServeMux {
-	methods := map[string]map[string]http.HandlerFunc{}
-	for _, r := range routes {
-		if methods[r.path] == nil {
-			methods[r.path] = map[string]http.HandlerFunc{}
-		}
-		methods[r.path][r.method] = r.handler
-		if r.method == http.MethodGet {
-			methods[r.path][http.MethodHead] = r.handler
-		}
-	}
-	mux := http.NewServeMux()
-	for path, handlers := range methods {
-		mux.HandleFunc(path, a.oneOf(handlers))
-	}
-	mux.HandleFunc("/", a.elsewhere)
-	return mux
-}
-
 // elsewhere answers what is no route of ours: the pages, if there are any, or that there is nothing.
 func (a *api) elsewhere(w http.ResponseWriter, r *http.Request) {
 	r.Pattern = "" // nothing matched, whatever the mux calls it
@@ -185,21 +164,4 @@ func (a *api) elsewhere(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	a.o.Pages.ServeHTTP(w, r)
-}
-
-func (a *api) oneOf(handlers map[string]http.HandlerFunc) http.HandlerFunc {
-	names := make([]string, 0, len(handlers))
-	for method := range handlers {
-		names = append(names, method)
-	}
-	slices.Sort(names)
-	allow := strings.Join(names, ", ")
-	return func(w http.ResponseWriter, r *http.Request) {
-		handler, ok := handlers[r.Method]
-		if !ok {
-			a.notAllowed(w, r, allow)
-			return
-		}
-		handler(w, r)
-	}
 }

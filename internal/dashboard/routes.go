@@ -2,8 +2,6 @@ package dashboard
 
 import (
 	"net/http"
-	"slices"
-	"strings"
 
 	"bursar/internal/auth"
 	"bursar/internal/web"
@@ -133,45 +131,19 @@ func navOf(r auth.Role) []navEntry {
 	}
 }
 
-// mux gives each path one handler that knows all its methods, so that a method that it does not have is
-// 405 and never falls through to a path that is less specific.
 func (d *dashboard) mux() *http.ServeMux {
-	methods := map[string]map[string]http.HandlerFunc{}
+	methods := web.Methods{}
 	for _, rt := range d.routes() {
-		if methods[rt.path] == nil {
-			methods[rt.path] = map[string]http.HandlerFunc{}
-		}
-		methods[rt.path][rt.method] = d.serve(rt)
-		if rt.method == http.MethodGet {
-			methods[rt.path][http.MethodHead] = methods[rt.path][rt.method]
-		}
+		methods.Add(rt.method, rt.path, d.serve(rt))
 	}
-	mux := http.NewServeMux()
-	for path, handlers := range methods {
-		mux.HandleFunc(path, d.oneOf(handlers))
-	}
+	mux := methods.Mux(func(w http.ResponseWriter, r *http.Request, allow string) {
+		w.Header().Set("Allow", allow)
+		d.refuse(w, r, errNotAllowed)
+	})
 	mux.HandleFunc("GET /assets/{file}", d.assets.serve)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		r.Pattern = "" // nothing matched, whatever the mux calls it
 		d.refuse(w, r, errNoPage)
 	})
 	return mux
-}
-
-func (d *dashboard) oneOf(handlers map[string]http.HandlerFunc) http.HandlerFunc {
-	names := make([]string, 0, len(handlers))
-	for method := range handlers {
-		names = append(names, method)
-	}
-	slices.Sort(names)
-	allow := strings.Join(names, ", ")
-	return func(w http.ResponseWriter, r *http.Request) {
-		handler, ok := handlers[r.Method]
-		if !ok {
-			w.Header().Set("Allow", allow)
-			d.refuse(w, r, errNotAllowed)
-			return
-		}
-		handler(w, r)
-	}
 }
