@@ -75,23 +75,6 @@ type Claim struct {
 // Until is when the claim expires.
 func (c Claim) Until() time.Time { return c.At.Add(ClaimLasts) }
 
-// Payouts, Bank, Reconciling and Webhooks know what waits.
-type (
-	Payouts interface {
-		Attention(ctx context.Context) (payout.Attention, error)
-		Payout(ctx context.Context, c payout.Caller, id payout.ID) (payout.Payout, error)
-	}
-	Bank interface {
-		InReview(ctx context.Context, limit int) ([]bank.Account, error)
-	}
-	Reconciling interface {
-		Open(ctx context.Context, limit int) ([]reconcile.Difference, error)
-	}
-	Webhooks interface {
-		Endpoints(ctx context.Context) ([]webhook.Endpoint, error)
-	}
-)
-
 // Store keeps claims.
 type Store interface {
 	// Claims lists those made after a moment.
@@ -105,10 +88,10 @@ type Store interface {
 
 // Service lists and claims.
 type Service struct {
-	Payouts     Payouts
-	Bank        Bank
-	Reconciling Reconciling
-	Webhooks    Webhooks
+	Payouts     *payout.Service
+	Bank        *bank.Service
+	Reconciling *reconcile.Service
+	Webhooks    *webhook.Service
 	Store       Store
 	Now         func() time.Time
 }
