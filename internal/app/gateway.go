@@ -317,9 +317,10 @@ func newCounted(g gateway.Gateway, metrics *telemetry.Metrics) counted {
 	return counted{g, metrics}
 }
 
-// done counts a call that began at the given time. That the gateway knows no such transfer is an answer
-// like another, and no failure of it.
-func (c counted) done(operation string, began time.Time, err error) {
+// timed makes a call, and counts it. That the gateway knows no such transfer is an answer like another, and no failure of it.
+func timed[T any](c counted, operation string, call func() (T, error)) (T, error) {
+	began := time.Now()
+	answer, err := call()
 	outcome := "ok"
 	switch {
 	case errors.Is(err, gateway.ErrUnknownTransfer):
@@ -330,6 +331,7 @@ func (c counted) done(operation string, began time.Time, err error) {
 		outcome = "error"
 	}
 	c.metrics.GatewayCalled(operation, outcome, time.Since(began))
+	return answer, err
 }
 
 func (c counted) Submit(ctx context.Context, key, body string) gateway.Submission {
@@ -344,71 +346,41 @@ func (c counted) Submit(ctx context.Context, key, body string) gateway.Submissio
 }
 
 func (c counted) Fetch(ctx context.Context, gatewayID string) (gateway.Report, error) {
-	began := time.Now()
-	r, err := c.Gateway.Fetch(ctx, gatewayID)
-	c.done("fetch", began, err)
-	return r, err
+	return timed(c, "fetch", func() (gateway.Report, error) { return c.Gateway.Fetch(ctx, gatewayID) })
 }
 
 func (c counted) Find(ctx context.Context, reference string) (gateway.Report, error) {
-	began := time.Now()
-	r, err := c.Gateway.Find(ctx, reference)
-	c.done("find", began, err)
-	return r, err
+	return timed(c, "find", func() (gateway.Report, error) { return c.Gateway.Find(ctx, reference) })
 }
 
 func (c counted) Cancel(ctx context.Context, gatewayID string) (gateway.Report, error) {
-	began := time.Now()
-	r, err := c.Gateway.Cancel(ctx, gatewayID)
-	c.done("cancel", began, err)
-	return r, err
+	return timed(c, "cancel", func() (gateway.Report, error) { return c.Gateway.Cancel(ctx, gatewayID) })
 }
 
 func (c counted) Transfers(ctx context.Context, since time.Time, after gateway.Cursor) (gateway.TransferPage, error) {
-	began := time.Now()
-	page, err := c.Gateway.Transfers(ctx, since, after)
-	c.done("transfers", began, err)
-	return page, err
+	return timed(c, "transfers", func() (gateway.TransferPage, error) { return c.Gateway.Transfers(ctx, since, after) })
 }
 
 func (c counted) Reversed(ctx context.Context, since time.Time, after gateway.Cursor) (gateway.TransferPage, error) {
-	began := time.Now()
-	page, err := c.Gateway.Reversed(ctx, since, after)
-	c.done("reversed", began, err)
-	return page, err
+	return timed(c, "reversed", func() (gateway.TransferPage, error) { return c.Gateway.Reversed(ctx, since, after) })
 }
 
 func (c counted) Lines(ctx context.Context, from, to time.Time, after gateway.Cursor) (gateway.LinePage, error) {
-	began := time.Now()
-	page, err := c.Gateway.Lines(ctx, from, to, after)
-	c.done("lines", began, err)
-	return page, err
+	return timed(c, "lines", func() (gateway.LinePage, error) { return c.Gateway.Lines(ctx, from, to, after) })
 }
 
 func (c counted) DescribeBeneficiary(ctx context.Context, beneficiary string) (gateway.Destination, error) {
-	began := time.Now()
-	d, err := c.Gateway.DescribeBeneficiary(ctx, beneficiary)
-	c.done("describe_beneficiary", began, err)
-	return d, err
+	return timed(c, "describe_beneficiary", func() (gateway.Destination, error) { return c.Gateway.DescribeBeneficiary(ctx, beneficiary) })
 }
 
 func (c counted) EnsureBeneficiary(ctx context.Context, reference string, d gateway.Destination) (string, error) {
-	began := time.Now()
-	name, err := c.Gateway.EnsureBeneficiary(ctx, reference, d)
-	c.done("beneficiary", began, err)
-	return name, err
+	return timed(c, "beneficiary", func() (string, error) { return c.Gateway.EnsureBeneficiary(ctx, reference, d) })
 }
 
 func (c counted) StartVerification(ctx context.Context, v gateway.VerificationRequest) (gateway.Verification, error) {
-	began := time.Now()
-	got, err := c.Gateway.StartVerification(ctx, v)
-	c.done("start_verification", began, err)
-	return got, err
+	return timed(c, "start_verification", func() (gateway.Verification, error) { return c.Gateway.StartVerification(ctx, v) })
 }
 
 func (c counted) Verification(ctx context.Context, v gateway.VerificationRequest, id string) (gateway.Verification, error) {
-	began := time.Now()
-	got, err := c.Gateway.Verification(ctx, v, id)
-	c.done("verification", began, err)
-	return got, err
+	return timed(c, "verification", func() (gateway.Verification, error) { return c.Gateway.Verification(ctx, v, id) })
 }
