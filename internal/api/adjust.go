@@ -60,29 +60,28 @@ func (a *api) adminAdjustmentOf(m sale.Adjustment) adminAdjustmentJSON {
 }
 
 func (a *api) adjust(ctx context.Context, who caller, req adjustRequest) (reply[adminAdjustmentJSON], error) {
-	seller, err := a.sellerToAdjust(ctx, who, req.Seller)
+	var err error
+	if req.Seller, err = a.sellerToAdjust(ctx, who, req.Seller); err == nil {
+		req.By, err = a.decidesAs(ctx, who, decision.AdjustBalance, req.Seller, req.By.Note)
+	}
 	if err != nil {
 		return reply[adminAdjustmentJSON]{}, err
 	}
-	req.Seller, req.By.Admin, req.By.Key = seller, who.UserID, who.service.ID
 	m, created, err := a.o.Sales.Adjust(ctx, req.NewAdjustment)
 	return reply[adminAdjustmentJSON]{status: createdOr200(created), data: a.adminAdjustmentOf(m)}, err
 }
 
-// sellerToAdjust finds the seller that a service key or an admin names. The admin proves the decision; a key's scope is enough.
+// sellerToAdjust is the id of the seller that a service key or an admin names.
 func (a *api) sellerToAdjust(ctx context.Context, who caller, name string) (string, error) {
 	if who.service.ID != "" {
 		user, err := a.sellerNamed(ctx, sellerName(name))
 		return user.ID, err
 	}
-	if !id.Valid(auth.UserIDPrefix, name) {
-		user, err := a.o.Auth.Seller(ctx, name)
-		if err != nil {
-			return "", err
-		}
-		name = user.ID
+	if id.Valid(auth.UserIDPrefix, name) {
+		return name, nil
 	}
-	return name, a.o.Auth.ProveDecision(ctx, who.Principal, decision.AdjustBalance, name)
+	user, err := a.o.Auth.Seller(ctx, name)
+	return user.ID, err
 }
 
 // adjustmentsRequest asks for a page of a seller's adjustments.

@@ -23,6 +23,29 @@ func (in *input) userAt(name string) string {
 	return user
 }
 
+// decidesAs is who decides: the marketplace's server, whose scope is enough, or an admin, who proves a guarded decision.
+func (a *api) decidesAs(ctx context.Context, who caller, action decision.Action, subject, note string) (decision.By, error) {
+	if who.service.ID != "" {
+		return decision.By{Key: who.service.ID, Note: note}, nil
+	}
+	by := decision.By{Admin: who.UserID, Note: note}
+	if !action.Guarded() {
+		return by, nil
+	}
+	return by, a.o.Auth.ProveDecision(ctx, who.Principal, action, subject)
+}
+
+// decide has a decision carried out by who may make it.
+func (a *api) decide(
+	ctx context.Context, who caller, action decision.Action, subject, note string, do func(ctx context.Context, by decision.By, subject string) error,
+) error {
+	by, err := a.decidesAs(ctx, who, action, subject, note)
+	if err != nil {
+		return err
+	}
+	return do(ctx, by, subject)
+}
+
 type accessRequest struct {
 	user      string
 	role      auth.Role
@@ -53,11 +76,9 @@ type accessJSON struct {
 }
 
 func (a *api) setAccess(ctx context.Context, who caller, req accessRequest) (reply[accessJSON], error) {
-	if err := a.o.Auth.ProveDecision(ctx, who.Principal, decision.ChangeAccess, req.user); err != nil {
-		return reply[accessJSON]{}, err
-	}
-	by := decision.By{Admin: who.UserID, Note: req.note}
-	err := a.o.Auth.SetAccess(ctx, by, req.user, req.role, req.suspended)
+	err := a.decide(ctx, who, decision.ChangeAccess, req.user, req.note, func(ctx context.Context, by decision.By, user string) error {
+		return a.o.Auth.SetAccess(ctx, by, user, req.role, req.suspended)
+	})
 	return reply[accessJSON]{
 		message: "The change applies from the user's next request.",
 		data:    accessJSON{req.user, req.role, req.suspended},
@@ -81,9 +102,8 @@ type liftHoldJSON struct {
 }
 
 func (a *api) liftHold(ctx context.Context, who caller, req liftHoldRequest) (reply[liftHoldJSON], error) {
-	err := a.o.Auth.ProveDecision(ctx, who.Principal, decision.LiftHold, req.seller)
-	if err == nil {
-		err = a.o.Payouts.LiftHold(ctx, decision.By{Admin: who.UserID, Note: req.note}, req.seller, req.until)
-	}
+	err := a.decide(ctx, who, decision.LiftHold, req.seller, req.note, func(ctx context.Context, by decision.By, seller string) error {
+		return a.o.Payouts.LiftHold(ctx, by, seller, req.until)
+	})
 	return reply[liftHoldJSON]{message: "The hold is lifted. The seller can request payouts again.", data: liftHoldJSON{req.seller}}, err
 }

@@ -139,18 +139,24 @@ type decidedPayoutJSON struct {
 	State    payout.State  `json:"state"`
 }
 
-func decidedPayout(message string, p payout.Payout, err error) (reply[decidedPayoutJSON], error) {
+// decidePayout carries out a decision about a payout, and tells how the payout is then.
+func (a *api) decidePayout(
+	ctx context.Context, who caller, action decision.Action, req decideRequest, message string, do func(context.Context, decision.By, payout.ID) (payout.Payout, error),
+) (reply[decidedPayoutJSON], error) {
+	by, err := a.decidesAs(ctx, who, action, string(req.id), req.note)
+	if err != nil {
+		return reply[decidedPayoutJSON]{}, err
+	}
+	p, err := do(ctx, by, req.id)
 	return reply[decidedPayoutJSON]{message: message, data: decidedPayoutJSON{p.ID, p.Status(), p.State}}, err
 }
 
 func (a *api) askAboutPayout(ctx context.Context, who caller, req askPayoutRequest) (reply[decidedPayoutJSON], error) {
-	p, err := a.o.Payouts.AskGateway(ctx, decision.By{Admin: who.UserID, Note: req.note}, req.id)
-	return decidedPayout("The gateway was asked, and its answer was applied.", p, err)
+	return a.decidePayout(ctx, who, decision.AskGateway, req.decideRequest, "The gateway was asked, and its answer was applied.", a.o.Payouts.AskGateway)
 }
 
 func (a *api) reviewPayout(ctx context.Context, who caller, req decideRequest) (reply[decidedPayoutJSON], error) {
-	p, err := a.o.Payouts.SendToReview(ctx, decision.By{Admin: who.UserID, Note: req.note}, req.id)
-	return decidedPayout("The payout is in review. It is not sent again.", p, err)
+	return a.decidePayout(ctx, who, decision.ReviewPayout, req, "The payout is in review. It is not sent again.", a.o.Payouts.SendToReview)
 }
 
 type matchRequest struct {
@@ -164,11 +170,10 @@ func (req *matchRequest) read(in *input) {
 }
 
 func (a *api) matchTransfer(ctx context.Context, who caller, req matchRequest) (reply[decidedPayoutJSON], error) {
-	if err := a.o.Auth.ProveDecision(ctx, who.Principal, decision.MatchTransfer, string(req.id)); err != nil {
-		return reply[decidedPayoutJSON]{}, err
-	}
-	p, err := a.o.Payouts.MatchTransfer(ctx, decision.By{Admin: who.UserID, Note: req.note}, req.id, req.gatewayID)
-	return decidedPayout("The gateway confirmed the transfer, and the payout goes on from there.", p, err)
+	const message = "The gateway confirmed the transfer, and the payout goes on from there."
+	return a.decidePayout(ctx, who, decision.MatchTransfer, req.decideRequest, message, func(ctx context.Context, by decision.By, id payout.ID) (payout.Payout, error) {
+		return a.o.Payouts.MatchTransfer(ctx, by, id, req.gatewayID)
+	})
 }
 
 type resolveDiscrepancyRequest struct {
@@ -185,12 +190,13 @@ func (req *resolveDiscrepancyRequest) read(in *input) {
 }
 
 func (a *api) resolveDiscrepancy(ctx context.Context, who caller, req resolveDiscrepancyRequest) (reply[decidedPayoutJSON], error) {
-	err := a.o.Payouts.ResolveDiscrepancy(ctx, decision.By{Admin: who.UserID, Note: req.note}, req.id, req.seen)
-	if err != nil {
-		return reply[decidedPayoutJSON]{}, err
-	}
-	p, err := a.o.Payouts.Payout(ctx, who.onPayouts(), req.id)
-	return decidedPayout("The discrepancy is resolved. Payouts that it froze stay frozen until you unfreeze them. If the gateway reports it again, it is recorded again.", p, err)
+	const message = "The discrepancy is resolved. Payouts that it froze stay frozen until you unfreeze them. If the gateway reports it again, it is recorded again."
+	return a.decidePayout(ctx, who, decision.ResolveDiscrepancy, req.decideRequest, message, func(ctx context.Context, by decision.By, id payout.ID) (payout.Payout, error) {
+		if err := a.o.Payouts.ResolveDiscrepancy(ctx, by, id, req.seen); err != nil {
+			return payout.Payout{}, err
+		}
+		return a.o.Payouts.Payout(ctx, who.onPayouts(), id)
+	})
 }
 
 // refundPayoutRequest is a refund by an admin who has looked into the gateway's own records.
@@ -204,11 +210,7 @@ func (req *refundPayoutRequest) read(in *input) {
 }
 
 func (a *api) refundPayout(ctx context.Context, who caller, req refundPayoutRequest) (reply[decidedPayoutJSON], error) {
-	if err := a.o.Auth.ProveDecision(ctx, who.Principal, decision.RefundPayout, string(req.id)); err != nil {
-		return reply[decidedPayoutJSON]{}, err
-	}
-	p, err := a.o.Payouts.RefundToBalance(ctx, decision.By{Admin: who.UserID, Note: req.note}, req.id)
-	return decidedPayout("The payout has failed, and its amount is back in the seller's balance.", p, err)
+	return a.decidePayout(ctx, who, decision.RefundPayout, req.decideRequest, "The payout has failed, and its amount is back in the seller's balance.", a.o.Payouts.RefundToBalance)
 }
 
 type unmatchedJSON struct {
@@ -290,9 +292,6 @@ type resolvedUnmatchedJSON struct {
 }
 
 func (a *api) resolveUnmatched(ctx context.Context, who caller, req resolveUnmatchedRequest) (reply[resolvedUnmatchedJSON], error) {
-	err := a.o.Auth.ProveDecision(ctx, who.Principal, decision.ResolveUnmatchedTransfer, req.id)
-	if err == nil {
-		err = a.o.Payouts.ResolveUnmatchedTransfer(ctx, decision.By{Admin: who.UserID, Note: req.note}, req.id)
-	}
+	err := a.decide(ctx, who, decision.ResolveUnmatchedTransfer, req.id, req.note, a.o.Payouts.ResolveUnmatchedTransfer)
 	return reply[resolvedUnmatchedJSON]{message: "The transfer is resolved. No money was moved.", data: resolvedUnmatchedJSON{req.id}}, err
 }

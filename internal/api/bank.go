@@ -114,9 +114,10 @@ func (a *api) resolveBankAccount(ctx context.Context, who caller, req resolveReq
 	if req.verdict.Verified {
 		what = decision.AcceptBankAccount
 	}
-	if err := a.o.Auth.ProveDecision(ctx, who.Principal, what, string(req.account)); err != nil {
+	by, err := a.decidesAs(ctx, who, what, string(req.account), "")
+	if err != nil {
 		return reply[bankAccountJSON]{}, err
 	}
-	account, err := a.o.Bank.Resolve(ctx, decision.By{Admin: who.UserID}, req.account, req.verdict)
+	account, err := a.o.Bank.Resolve(ctx, by, req.account, req.verdict)
 	return reply[bankAccountJSON]{message: "The decision is recorded.", data: a.bankAccountOf(account)}, err
 }

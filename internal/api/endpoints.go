@@ -53,14 +53,6 @@ func (a *api) endpointOf(e webhook.Endpoint) endpointJSON {
 	return shown
 }
 
-// decides is who decides about webhooks: the marketplace's server, whose scope is enough, or an admin, who proves it.
-func (a *api) decides(ctx context.Context, who caller, action decision.Action, subject string) (decision.By, error) {
-	if who.service.ID != "" {
-		return decision.By{Key: who.service.ID}, nil
-	}
-	return decision.By{Admin: who.UserID}, a.o.Auth.ProveDecision(ctx, who.Principal, action, subject)
-}
-
 // eventTypes takes a list of types of events, and reports whether it was given.
 func (in *input) eventTypes() (types []event.Type, given bool) {
 	types, err := webhook.ParseTypes(in.optionalTexts("types", maxTypes))
@@ -77,7 +69,7 @@ func (req *addEndpointRequest) read(in *input) {
 }
 
 func (a *api) addEndpoint(ctx context.Context, c caller, req addEndpointRequest) (reply[newEndpointJSON], error) {
-	by, err := a.decides(ctx, c, decision.AddWebhook, req.URL)
+	by, err := a.decidesAs(ctx, c, decision.AddWebhook, req.URL, "")
 	if err != nil {
 		return reply[newEndpointJSON]{}, err
 	}
@@ -136,7 +128,7 @@ func (req *changeEndpointRequest) read(in *input) {
 }
 
 func (a *api) changeEndpoint(ctx context.Context, c caller, req changeEndpointRequest) (reply[endpointJSON], error) {
-	by, err := a.decides(ctx, c, decision.ChangeWebhook, req.id)
+	by, err := a.decidesAs(ctx, c, decision.ChangeWebhook, req.id, "")
 	if err != nil {
 		return reply[endpointJSON]{}, err
 	}
@@ -145,15 +137,12 @@ func (a *api) changeEndpoint(ctx context.Context, c caller, req changeEndpointRe
 }
 
 func (a *api) removeEndpoint(ctx context.Context, c caller, req endpointRequest) (reply[none], error) {
-	by, err := a.decides(ctx, c, decision.RemoveWebhook, req.id)
-	if err != nil {
-		return reply[none]{}, err
-	}
-	return reply[none]{message: "Nothing more is delivered there."}, a.o.Endpoints.Remove(ctx, by, req.id)
+	err := a.decide(ctx, c, decision.RemoveWebhook, req.id, "", a.o.Endpoints.Remove)
+	return reply[none]{message: "Nothing more is delivered there."}, err
 }
 
 func (a *api) rotateEndpointSecret(ctx context.Context, c caller, req endpointRequest) (reply[newEndpointJSON], error) {
-	by, err := a.decides(ctx, c, decision.RotateWebhook, req.id)
+	by, err := a.decidesAs(ctx, c, decision.RotateWebhook, req.id, "")
 	if err != nil {
 		return reply[newEndpointJSON]{}, err
 	}

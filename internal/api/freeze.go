@@ -31,20 +31,14 @@ type freezeJSON struct {
 }
 
 func (a *api) freeze(ctx context.Context, who caller, req freezeRequest) (reply[freezeJSON], error) {
-	err := a.o.Auth.ProveDecision(ctx, who.Principal, decision.FreezePayouts, req.seller)
-	if err == nil {
-		err = a.o.Payouts.Freeze(ctx, decision.By{Admin: who.UserID, Note: req.reason}, req.seller)
-	}
+	err := a.decide(ctx, who, decision.FreezePayouts, req.seller, req.reason, a.o.Payouts.Freeze)
 	return reply[freezeJSON]{
 		message: "The seller's payouts are frozen. None can be requested, and none that waits is sent.", data: freezeJSON{req.seller, true},
 	}, err
 }
 
 func (a *api) unfreeze(ctx context.Context, who caller, req freezeRequest) (reply[freezeJSON], error) {
-	err := a.o.Auth.ProveDecision(ctx, who.Principal, decision.UnfreezePayouts, req.seller)
-	if err == nil {
-		err = a.o.Payouts.Unfreeze(ctx, decision.By{Admin: who.UserID, Note: req.reason}, req.seller)
-	}
+	err := a.decide(ctx, who, decision.UnfreezePayouts, req.seller, req.reason, a.o.Payouts.Unfreeze)
 	return reply[freezeJSON]{message: "The seller's payouts are resumed. Those that waited are sent.", data: freezeJSON{req.seller, false}}, err
 }
 
@@ -52,15 +46,17 @@ type pauseRequest struct{ reason string }
 
 func (req *pauseRequest) read(in *input) { req.reason = in.text("reason", checkReason) }
 
+// ofAll is a decision about everyone's payouts.
+func ofAll(do func(context.Context, decision.By) error) func(context.Context, decision.By, string) error {
+	return func(ctx context.Context, by decision.By, _ string) error { return do(ctx, by) }
+}
+
 type pauseJSON struct {
 	Paused bool `json:"paused"`
 }
 
 func (a *api) pause(ctx context.Context, who caller, req pauseRequest) (reply[*pauseJSON], error) {
-	err := a.o.Auth.ProveDecision(ctx, who.Principal, decision.PausePayouts, decision.Platform)
-	if err == nil {
-		err = a.o.Payouts.Pause(ctx, decision.By{Admin: who.UserID, Note: req.reason})
-	}
+	err := a.decide(ctx, who, decision.PausePayouts, decision.Platform, req.reason, ofAll(a.o.Payouts.Pause))
 	return reply[*pauseJSON]{message: "All payouts are paused. None can be requested, and none that waits is sent.", data: &pauseJSON{true}}, err
 }
 
@@ -78,9 +74,6 @@ func (a *api) pauseState(ctx context.Context, _ caller, _ none) (reply[*pauseSta
 }
 
 func (a *api) resume(ctx context.Context, who caller, req pauseRequest) (reply[*pauseJSON], error) {
-	err := a.o.Auth.ProveDecision(ctx, who.Principal, decision.ResumePayouts, decision.Platform)
-	if err == nil {
-		err = a.o.Payouts.Resume(ctx, decision.By{Admin: who.UserID, Note: req.reason})
-	}
+	err := a.decide(ctx, who, decision.ResumePayouts, decision.Platform, req.reason, ofAll(a.o.Payouts.Resume))
 	return reply[*pauseJSON]{message: "Payouts are resumed. Those that waited are sent.", data: &pauseJSON{false}}, err
 }
