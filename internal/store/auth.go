@@ -165,15 +165,11 @@ func (tx *Tx) InsertUser(ctx context.Context, u auth.User) error {
 // [auth.ErrEmailReserved], and has added nothing then.
 func (tx *Tx) insertUser(ctx context.Context, i auth.Imported, unique string) (bool, error) {
 	u := i.User
-	mac, err := tx.userMAC(u)
-	if err != nil {
-		return false, err
-	}
-	inserted, err := tx.execOne(ctx, `INSERT INTO users
-		(id, name, email, email_key, password_hash, role, verified, suspended, avatar, bio, website, products_listed, created_at, mac, external_id, imported_as)
+	inserted, err := tx.execSigned(ctx, userMessage(u), `INSERT INTO users
+		(id, name, email, email_key, password_hash, role, verified, suspended, avatar, bio, website, products_listed, created_at, external_id, imported_as, mac)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 0, $12, $13, $14, $15) ON CONFLICT `+unique+` DO NOTHING`,
 		u.ID, u.Name, u.Email, auth.EmailKey(u.Email), u.PasswordHash, string(u.Role), flag(u.Verified), flag(u.Suspended),
-		u.Profile.Avatar, u.Profile.Bio, u.Profile.Website, micros(u.CreatedAt), mac, nullText(u.ExternalID), i.Fingerprint)
+		u.Profile.Avatar, u.Profile.Bio, u.Profile.Website, micros(u.CreatedAt), nullText(u.ExternalID), i.Fingerprint)
 	if err != nil || !inserted {
 		return false, err
 	}
@@ -246,15 +242,11 @@ func (tx *Tx) UserUnchanged(ctx context.Context, userID, passwordHash string) (b
 
 // InsertSession adds s.
 func (tx *Tx) InsertSession(ctx context.Context, s auth.Session) error {
-	mac, err := tx.signer.mac(sessionMessage(s))
-	if err != nil {
-		return err
-	}
-	_, err = tx.exec(ctx, `INSERT INTO sessions
+	_, err := tx.execSigned(ctx, sessionMessage(s), `INSERT INTO sessions
 		(id, user_id, created_at, expires_at, cap_at, counter, refreshes, ended_at, end_reason, agent, address, methods, authenticated_at, mac)
 		VALUES ($1, $2, $3, $4, $5, 0, '', NULL, '', $6, $7, $8, $9, $10)`,
 		s.ID, s.UserID, micros(s.CreatedAt), micros(s.ExpiresAt), micros(s.CapAt), s.Agent, s.Address, strings.Join(s.Methods, " "),
-		micros(s.AuthenticatedAt), mac)
+		micros(s.AuthenticatedAt))
 	return err
 }
 

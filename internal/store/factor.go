@@ -63,24 +63,15 @@ func (tx *Tx) Factors(ctx context.Context, userID string) ([]auth.Factor, error)
 
 // InsertFactor adds a factor.
 func (tx *Tx) InsertFactor(ctx context.Context, f auth.Factor) error {
-	mac, err := tx.signer.mac(factorMessage(f))
-	if err != nil {
-		return err
-	}
-	_, err = tx.exec(ctx, `INSERT INTO factors (id, user_id, kind, name, secret, counter, created_at, confirmed_at, mac) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
-		f.ID, f.UserID, string(f.Kind), f.Name, f.Secret, f.Counter, micros(f.CreatedAt), nullMicros(f.ConfirmedAt), mac)
+	_, err := tx.execSigned(ctx, factorMessage(f), `INSERT INTO factors (id, user_id, kind, name, secret, counter, created_at, confirmed_at, mac) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+		f.ID, f.UserID, string(f.Kind), f.Name, f.Secret, f.Counter, micros(f.CreatedAt), nullMicros(f.ConfirmedAt))
 	return err
 }
 
 // SaveFactor replaces what changes of a factor, if it is still as it was, and reports whether it did.
 func (tx *Tx) SaveFactor(ctx context.Context, was, f auth.Factor) (bool, error) {
-	mac, err := tx.signer.mac(factorMessage(f))
-	if err != nil {
-		return false, err
-	}
-	n, err := tx.exec(ctx, `UPDATE factors SET secret = $5, counter = $6, confirmed_at = $7, mac = $8 WHERE id = $1 AND user_id = $2 AND secret = $3 AND counter = $4`,
-		f.ID, f.UserID, was.Secret, was.Counter, f.Secret, f.Counter, nullMicros(f.ConfirmedAt), mac)
-	return n > 0, err
+	return tx.execSigned(ctx, factorMessage(f), `UPDATE factors SET secret = $5, counter = $6, confirmed_at = $7, mac = $8 WHERE id = $1 AND user_id = $2 AND secret = $3 AND counter = $4`,
+		f.ID, f.UserID, was.Secret, was.Counter, f.Secret, f.Counter, nullMicros(f.ConfirmedAt))
 }
 
 // DeleteFactor removes a factor.

@@ -62,12 +62,8 @@ func (tx *Tx) UserByEmail(ctx context.Context, emailKey string) (auth.User, bool
 
 // AddIdentity links an identity to a user, and reports whether it was linked to nobody before.
 func (tx *Tx) AddIdentity(ctx context.Context, userID string, i auth.Identity, now time.Time) (bool, error) {
-	mac, err := tx.signer.mac(identityMessage(i.Issuer, i.Subject, userID))
-	if err != nil {
-		return false, err
-	}
-	return tx.execOne(ctx, `INSERT INTO identities (issuer, subject, user_id, email, created_at, mac) VALUES ($1, $2, $3, $4, $5, $6)
-		ON CONFLICT (issuer, subject) DO NOTHING`, i.Issuer, i.Subject, userID, i.Email, micros(now), mac)
+	return tx.execSigned(ctx, identityMessage(i.Issuer, i.Subject, userID), `INSERT INTO identities (issuer, subject, user_id, email, created_at, mac) VALUES ($1, $2, $3, $4, $5, $6)
+		ON CONFLICT (issuer, subject) DO NOTHING`, i.Issuer, i.Subject, userID, i.Email, micros(now))
 }
 
 // RemoveIdentities unlinks all identities of a user.

@@ -47,10 +47,6 @@ func (db *DB) MailToken(ctx context.Context, hash string, purpose auth.MailPurpo
 // InsertMailToken adds a token. It takes the place of the user's other tokens of its purpose, unless they belong to
 // another registration, or undo a change.
 func (tx *Tx) InsertMailToken(ctx context.Context, t auth.MailToken) error {
-	mac, err := tx.signer.mac((&storedMailToken{MailToken: t}).message())
-	if err != nil {
-		return err
-	}
 	if !t.Another() && !t.Undoes() {
 		if _, err := tx.exec(ctx, `DELETE FROM mail_tokens WHERE user_id = $1 AND purpose = $2 AND password_hash = ''`, t.UserID, string(t.Purpose)); err != nil {
 			return err
@@ -60,9 +56,11 @@ func (tx *Tx) InsertMailToken(ctx context.Context, t auth.MailToken) error {
 	if t.Purpose == auth.UndoEmailChange {
 		reserves = auth.EmailKey(t.Email)
 	}
-	_, err = tx.exec(ctx, `INSERT INTO mail_tokens (`+mailedColumns+`, reserves) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`,
-		t.Hash, string(t.Purpose), t.Email, t.UserID, t.Code, t.Tries, t.Name, string(t.Role), t.PasswordHash, t.From.Address, t.From.Agent,
-		micros(t.CreatedAt), micros(t.ExpiresAt), mac, nullText(reserves))
+	stored := storedMailToken{MailToken: t}
+	_, err := tx.execSigned(ctx, stored.message(), `INSERT INTO mail_tokens (reserves, `+mailedColumns+`)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`,
+		nullText(reserves), t.Hash, string(t.Purpose), t.Email, t.UserID, t.Code, t.Tries, t.Name, string(t.Role), t.PasswordHash, t.From.Address, t.From.Agent,
+		micros(t.CreatedAt), micros(t.ExpiresAt))
 	return err
 }
 

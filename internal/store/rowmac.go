@@ -74,9 +74,9 @@ func (u *storedUser) message() []byte {
 		strconv.FormatBool(u.Verified), strconv.FormatBool(u.Suspended), u.ExternalID)
 }
 
-// userMAC is the MAC of a user's row.
-func (tx *Tx) userMAC(u auth.User) (string, error) {
-	return tx.signer.mac((&storedUser{User: u, emailKey: auth.EmailKey(u.Email)}).message())
+// userMessage is what the MAC of a user's row covers.
+func userMessage(u auth.User) []byte {
+	return (&storedUser{User: u, emailKey: auth.EmailKey(u.Email)}).message()
 }
 
 // changeUser changes what the MAC of a user covers, unless change returns false. It reports whether it did, and fails
@@ -87,12 +87,8 @@ func (tx *Tx) changeUser(ctx context.Context, id string, change func(*auth.User)
 	if err != nil || !found || !change(&u) {
 		return false, err
 	}
-	mac, err := tx.userMAC(u)
-	if err != nil {
-		return false, err
-	}
-	changed, err := tx.execOne(ctx, `UPDATE users SET password_hash = $2, role = $3, verified = $4, suspended = $5, mac = $6, email = $7, email_key = $8 WHERE id = $1`,
-		id, u.PasswordHash, string(u.Role), flag(u.Verified), flag(u.Suspended), mac, u.Email, auth.EmailKey(u.Email))
+	changed, err := tx.execSigned(ctx, userMessage(u), `UPDATE users SET password_hash = $2, role = $3, verified = $4, suspended = $5, email = $6, email_key = $7, mac = $8 WHERE id = $1`,
+		id, u.PasswordHash, string(u.Role), flag(u.Verified), flag(u.Suspended), u.Email, auth.EmailKey(u.Email))
 	if err == nil && changed && role != u.Role && u.Role == auth.Seller {
 		err = tx.queueEvents(ctx, sellerRegistered(u))
 	}
@@ -104,12 +100,8 @@ func (tx *Tx) ResetUser(ctx context.Context, u auth.User) error {
 	if err := tx.mayHaveEmail(ctx, u.ID, u.Email); err != nil {
 		return err
 	}
-	mac, err := tx.userMAC(u)
-	if err != nil {
-		return err
-	}
-	found, err := tx.execOne(ctx, `UPDATE users SET email = $2, email_key = $3, password_hash = $4, role = $5, verified = $6, suspended = $7, external_id = $8, mac = $9, imported_as = ''
-		WHERE id = $1`, u.ID, u.Email, auth.EmailKey(u.Email), u.PasswordHash, string(u.Role), flag(u.Verified), flag(u.Suspended), nullText(u.ExternalID), mac)
+	found, err := tx.execSigned(ctx, userMessage(u), `UPDATE users SET email = $2, email_key = $3, password_hash = $4, role = $5, verified = $6, suspended = $7, external_id = $8, mac = $9, imported_as = ''
+		WHERE id = $1`, u.ID, u.Email, auth.EmailKey(u.Email), u.PasswordHash, string(u.Role), flag(u.Verified), flag(u.Suspended), nullText(u.ExternalID))
 	if err == nil && !found {
 		err = auth.ErrUserNotFound
 	}

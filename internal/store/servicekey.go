@@ -170,13 +170,9 @@ func (tx *Tx) ServiceKeyForUpdate(ctx context.Context, idOrName string) (auth.Se
 
 // InsertServiceKey adds a key unless its name is taken, with an entry that says who made it. It reports whether it did.
 func (tx *Tx) InsertServiceKey(ctx context.Context, k auth.ServiceKey, actor string) (bool, error) {
-	mac, err := tx.signer.mac(serviceKeyMessage(k))
-	if err != nil {
-		return false, err
-	}
-	inserted, err := tx.execOne(ctx, `INSERT INTO service_keys (id, name, hash, scopes, created_at, expires_at, revoked_at, rotations, used_on, mac)
+	inserted, err := tx.execSigned(ctx, serviceKeyMessage(k), `INSERT INTO service_keys (id, name, hash, scopes, created_at, expires_at, revoked_at, rotations, used_on, mac)
 		VALUES ($1, $2, $3, $4, $5, $6, NULL, 0, '', $7) ON CONFLICT (name) DO NOTHING`,
-		k.ID, k.Name, k.Hash, string(k.Scopes), micros(k.CreatedAt), nullMicros(k.ExpiresAt), mac)
+		k.ID, k.Name, k.Hash, string(k.Scopes), micros(k.CreatedAt), nullMicros(k.ExpiresAt))
 	if err != nil || !inserted {
 		return false, err
 	}
@@ -198,22 +194,16 @@ func (tx *Tx) RotatedServiceKeys(ctx context.Context, k auth.ServiceKey) ([]auth
 // RotateServiceKey stores the key's new hash and all that it was before and that is still accepted, with an entry that
 // says who did it.
 func (tx *Tx) RotateServiceKey(ctx context.Context, k auth.ServiceKey, before []auth.RotatedServiceKey, now time.Time, actor string) error {
-	mac, err := tx.signer.mac(serviceKeyMessage(k))
-	if err != nil {
-		return err
-	}
-	if _, err := tx.exec(ctx, `UPDATE service_keys SET hash = $2, rotations = $3, mac = $4 WHERE id = $1`, k.ID, k.Hash, k.Rotations, mac); err != nil {
+	if _, err := tx.execSigned(ctx, serviceKeyMessage(k), `UPDATE service_keys SET hash = $2, rotations = $3, mac = $4 WHERE id = $1`, k.ID, k.Hash, k.Rotations); err != nil {
 		return err
 	}
 	if _, err := tx.exec(ctx, `DELETE FROM rotated_service_keys WHERE key_id = $1`, k.ID); err != nil {
 		return err
 	}
 	for _, r := range before {
-		mac, err := tx.signer.mac(rotatedKeyMessage(r, k.Rotations))
+		_, err := tx.execSigned(ctx, rotatedKeyMessage(r, k.Rotations), `INSERT INTO rotated_service_keys (hash, key_id, until, mac) VALUES ($1, $2, $3, $4)`,
+			r.Hash, r.KeyID, micros(r.Until))
 		if err != nil {
-			return err
-		}
-		if _, err := tx.exec(ctx, `INSERT INTO rotated_service_keys (hash, key_id, until, mac) VALUES ($1, $2, $3, $4)`, r.Hash, r.KeyID, micros(r.Until), mac); err != nil {
 			return err
 		}
 	}
@@ -222,12 +212,8 @@ func (tx *Tx) RotateServiceKey(ctx context.Context, k auth.ServiceKey, before []
 
 // RevokeServiceKey stores that a key was revoked at its RevokedAt, with an entry that says who did it.
 func (tx *Tx) RevokeServiceKey(ctx context.Context, k auth.ServiceKey, actor string) error {
-	mac, err := tx.signer.mac(serviceKeyMessage(k))
-	if err != nil {
-		return err
-	}
-	if _, err := tx.exec(ctx, `UPDATE service_keys SET revoked_at = $2, mac = $3 WHERE id = $1`,
-		k.ID, micros(k.RevokedAt), mac); err != nil {
+	if _, err := tx.execSigned(ctx, serviceKeyMessage(k), `UPDATE service_keys SET revoked_at = $2, mac = $3 WHERE id = $1`,
+		k.ID, micros(k.RevokedAt)); err != nil {
 		return err
 	}
 	return tx.recordServiceKey(ctx, ledger.ServiceKeyRevoked, k, actor, k.RevokedAt)

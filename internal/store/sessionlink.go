@@ -15,12 +15,8 @@ func sessionLinkMessage(l auth.SessionLink) []byte {
 
 // InsertSessionLink adds a link.
 func (tx *Tx) InsertSessionLink(ctx context.Context, l auth.SessionLink) error {
-	mac, err := tx.signer.mac(sessionLinkMessage(l))
-	if err != nil {
-		return err
-	}
-	_, err = tx.exec(ctx, `INSERT INTO session_links (hash, user_id, key_id, expires_at, session_id, mac) VALUES ($1, $2, $3, $4, '', $5)`,
-		l.Hash, l.UserID, l.KeyID, micros(l.ExpiresAt), mac)
+	_, err := tx.execSigned(ctx, sessionLinkMessage(l), `INSERT INTO session_links (hash, user_id, key_id, expires_at, session_id, mac) VALUES ($1, $2, $3, $4, '', $5)`,
+		l.Hash, l.UserID, l.KeyID, micros(l.ExpiresAt))
 	return err
 }
 

@@ -268,6 +268,15 @@ func (tx *Tx) execOne(ctx context.Context, query string, args ...any) (bool, err
 	return n == 1, err
 }
 
+// execSigned is execOne of a statement whose last argument is the MAC of what a row's message says.
+func (tx *Tx) execSigned(ctx context.Context, message []byte, query string, args ...any) (bool, error) {
+	mac, err := tx.signer.mac(message)
+	if err != nil {
+		return false, err
+	}
+	return tx.execOne(ctx, query, append(args, mac)...)
+}
+
 // one scans the only row of a query or of a RETURNING clause, and reports whether there was one.
 func (tx *Tx) one(ctx context.Context, query string, args []any, dest ...any) (bool, error) {
 	found := false

@@ -125,14 +125,14 @@ func (tx *Tx) EndpointForUpdate(ctx context.Context, id string) (e webhook.Endpo
 	return e, found, err
 }
 
-// endpointMAC is the MAC of an endpoint after the decisions about it so far.
-func (tx *Tx) endpointMAC(ctx context.Context, e webhook.Endpoint) (string, error) {
+// execEndpoint is execSigned for an endpoint after the decisions about it so far.
+func (tx *Tx) execEndpoint(ctx context.Context, e webhook.Endpoint, query string, args ...any) (bool, error) {
 	var decisions int64
 	_, err := tx.one(ctx, `SELECT COUNT(*) FROM entries WHERE subject = $1 AND type = 'admin.decided'`, []any{e.ID}, &decisions)
 	if err != nil {
-		return "", err
+		return false, err
 	}
-	return tx.signer.mac(endpointMessage(e, decisions))
+	return tx.execSigned(ctx, endpointMessage(e, decisions), query, args...)
 }
 
 // InsertEndpoint adds an endpoint unless its address is taken, and reports whether it did. It fails with
@@ -145,24 +145,16 @@ func (tx *Tx) InsertEndpoint(ctx context.Context, e webhook.Endpoint) (bool, err
 	if count >= webhook.MaxEndpoints {
 		return false, webhook.ErrTooMany
 	}
-	mac, err := tx.endpointMAC(ctx, e)
-	if err != nil {
-		return false, err
-	}
-	return tx.execOne(ctx, `INSERT INTO webhook_endpoints (id, url, types, description, status, reason, secret, old_secrets, old_until, created_at, mac,
+	return tx.execEndpoint(ctx, e, `INSERT INTO webhook_endpoints (id, url, types, description, status, reason, secret, old_secrets, old_until, created_at, mac,
 		failures, leased_until) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 0, 0) ON CONFLICT (url) DO NOTHING`,
-		e.ID, e.URL, joinTypes(e.Types), e.Description, string(e.Status), e.Reason, e.Secret, strings.Join(e.OldSecrets, " "), nullMicros(e.OldUntil), micros(e.CreatedAt), mac)
+		e.ID, e.URL, joinTypes(e.Types), e.Description, string(e.Status), e.Reason, e.Secret, strings.Join(e.OldSecrets, " "), nullMicros(e.OldUntil), micros(e.CreatedAt))
 }
 
 // SaveEndpoint stores all but the health of an endpoint. It reports whether no other endpoint has its address.
 func (tx *Tx) SaveEndpoint(ctx context.Context, e webhook.Endpoint) (bool, error) {
-	mac, err := tx.endpointMAC(ctx, e)
-	if err != nil {
-		return false, err
-	}
-	return tx.execOne(ctx, `UPDATE webhook_endpoints SET url = $2, types = $3, description = $4, status = $5, reason = $6, secret = $7, old_secrets = $8,
+	return tx.execEndpoint(ctx, e, `UPDATE webhook_endpoints SET url = $2, types = $3, description = $4, status = $5, reason = $6, secret = $7, old_secrets = $8,
 		old_until = $9, mac = $10 WHERE id = $1 AND NOT EXISTS (SELECT 1 FROM webhook_endpoints o WHERE o.url = $2 AND o.id <> $1)`,
-		e.ID, e.URL, joinTypes(e.Types), e.Description, string(e.Status), e.Reason, e.Secret, strings.Join(e.OldSecrets, " "), nullMicros(e.OldUntil), mac)
+		e.ID, e.URL, joinTypes(e.Types), e.Description, string(e.Status), e.Reason, e.Secret, strings.Join(e.OldSecrets, " "), nullMicros(e.OldUntil))
 }
 
 // SaveHealth stores how deliveries to an endpoint go.
