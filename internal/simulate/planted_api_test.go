@@ -136,7 +136,7 @@ var apiBugs = []planted{
 		{inAPI, "string(stampOrNull(p.CompletedAt)), string(stampOrNull(p.EndedAt))", "string(stampOrNull(p.EndedAt)), string(stampOrNull(p.EndedAt))"},
 	}},
 	{"the pages of adjustments overlap", []edit{
-		{inStore, "scan, seller, before, limit)", "scan, seller, max(before, before+1), limit)"},
+		{inStore, "adjustmentEntries, seller, before, limit)", "adjustmentEntries, seller, max(before, before+1), limit)"},
 	}},
 	{"the end of a pause wakes nothing that waited", []edit{
 		{inPayout, "\tif isStop(d.Action) {\n\t\treturn nil\n\t}\n\tseller := d.Owner", "\tif isStop(d.Action) || d.Action == decision.ResumePayouts {\n\t\treturn nil\n\t}\n\tseller := d.Owner"},

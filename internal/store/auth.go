@@ -61,11 +61,11 @@ func (db *DB) UserWithStats(ctx context.Context, id string) (auth.User, auth.Sta
 func (db *DB) FindUsers(ctx context.Context, emailPrefix string, limit int) ([]auth.User, error) {
 	var all []auth.User
 	err := db.query(ctx, `SELECT `+userColumns+` FROM users u WHERE u.email_key >= $1 AND u.email_key < $2 ORDER BY u.email_key LIMIT $3 + 0`,
-		func(r *row) {
+		[]any{emailPrefix, emailPrefix + afterASCII, limit}, func(r *row) {
 			var u storedUser
 			r.Scan(u.dest()...)
 			all = append(all, u.User)
-		}, emailPrefix, emailPrefix+afterASCII, limit)
+		})
 	return all, err
 }
 
@@ -92,10 +92,8 @@ func (db *DB) checkDecided(ctx context.Context, u storedUser) error {
 func (tx *Tx) checkDecided(ctx context.Context, u storedUser, known journalEnd) error {
 	from := int64(0)
 	if u.decided != "" {
-		entries, err := tx.signer.checkedEntries(func(scan func(*row)) error {
-			return tx.each(ctx, entriesAboutColumns+` WHERE e.subject = $1 AND e.owner >= $1 AND e.owner <= $1 AND e.data = $2 ORDER BY e.number DESC LIMIT 1`,
-				[]any{u.ID, u.decided}, scan)
-		})
+		entries, err := tx.signer.checkedEntries(ctx, tx.each, entriesAboutColumns+` WHERE e.subject = $1 AND e.owner >= $1 AND e.owner <= $1 AND e.data = $2
+			ORDER BY e.number DESC LIMIT 1`, u.ID, u.decided)
 		if err != nil {
 			return err
 		}
@@ -107,7 +105,7 @@ func (tx *Tx) checkDecided(ctx context.Context, u storedUser, known journalEnd) 
 	if err != nil {
 		return err
 	}
-	_, err = tx.signer.checkNewest(head, max(from, beforeReach(head)), ledger.Head{}, math.MaxInt64, tx.entriesBehind(ctx, u.ID), func(e ledger.Entry) error {
+	_, err = tx.signer.checkNewest(head, max(from, beforeReach(head)), ledger.Head{}, math.MaxInt64, pagesOf(ctx, tx.each, u.ID), func(e ledger.Entry) error {
 		if e.Number > from && e.Subject == u.ID && e.Type == ledger.AdminDecided && strings.Contains(e.Data, changesAccess) {
 			return ledger.ErrTampered.Because(fmt.Errorf("entry %d of %s, which changes the user's access, %w", e.Number, u.ID, ledger.ErrNotListed))
 		}
@@ -254,7 +252,7 @@ func (tx *Tx) InsertSession(ctx context.Context, s auth.Session) error {
 func (db *DB) LiveSessions(ctx context.Context, userID string, now time.Time, limit int) ([]auth.SessionInfo, error) {
 	var all []auth.SessionInfo
 	err := db.query(ctx, `SELECT id, created_at, refreshes, agent, address, methods FROM sessions
-		WHERE user_id = $1 AND ended_at IS NULL AND expires_at > $2 ORDER BY id DESC LIMIT $3 + 0`, func(r *row) {
+		WHERE user_id = $1 AND ended_at IS NULL AND expires_at > $2 ORDER BY id DESC LIMIT $3 + 0`, []any{userID, micros(now), limit}, func(r *row) {
 		var s auth.SessionInfo
 		var refreshes []time.Time
 		var methods string
@@ -265,7 +263,7 @@ func (db *DB) LiveSessions(ctx context.Context, userID string, now time.Time, li
 			s.LastUsedAt = refreshes[0]
 		}
 		all = append(all, s)
-	}, userID, micros(now), limit)
+	})
 	return all, err
 }
 
@@ -400,12 +398,12 @@ func (tx *Tx) TakeThrottle(ctx context.Context, bucket string, now time.Time, co
 func (db *DB) ThrottledAt(ctx context.Context, buckets []string) (map[string]time.Time, error) {
 	all := map[string]time.Time{}
 	in, args := db.dialect.oneOf(nil, buckets)
-	err := db.query(ctx, `SELECT bucket, virtual_at FROM throttles WHERE bucket `+in, func(r *row) {
+	err := db.query(ctx, `SELECT bucket, virtual_at FROM throttles WHERE bucket `+in, args, func(r *row) {
 		var bucket string
 		var virtual time.Time
 		r.Scan(&bucket, instant{&virtual})
 		all[bucket] = virtual
-	}, args...)
+	})
 	return all, err
 }
 

@@ -72,7 +72,7 @@ var accountsInReview = selectBankAccounts + `WHERE status = 'review' AND is_curr
 // AccountsInReview lists current accounts that wait for a person, oldest first.
 func (db *DB) AccountsInReview(ctx context.Context, limit int) ([]bank.Account, error) {
 	var list []bank.Account
-	err := db.query(ctx, accountsInReview, collect(&list, bankAccountFields.dest), limit)
+	err := db.query(ctx, accountsInReview, []any{limit}, collect(&list, bankAccountFields.dest))
 	return list, err
 }
 

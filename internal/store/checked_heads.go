@@ -21,7 +21,7 @@ func (db *DB) CheckNewest(ctx context.Context, owner string, upTo int64, listing
 	if head.Number < upTo { // the row is an old one
 		return ledger.ErrTampered.Because(fmt.Errorf("the journal of %s ends with entry %d, and has an entry %d", owner, head.Number, upTo))
 	}
-	read := db.entriesAfter(ctx, owner)
+	read := pagesOf(ctx, db.query, owner)
 	check := func(e ledger.Entry) error {
 		for _, l := range listings {
 			if err := l.Check(e); err != nil {

@@ -30,20 +30,20 @@ func scanCheckpoint(r *row) (c proof.Checkpoint, key proof.Key) {
 
 // LastCheckpoint is the newest one with its key, or the zero one where there is none.
 func (db *DB) LastCheckpoint(ctx context.Context) (c proof.Checkpoint, key proof.Key, err error) {
-	err = db.query(ctx, `SELECT `+checkpointColumns+` ORDER BY c.number DESC LIMIT 1`, func(r *row) { c, key = scanCheckpoint(r) })
+	err = db.query(ctx, `SELECT `+checkpointColumns+` ORDER BY c.number DESC LIMIT 1`, nil, func(r *row) { c, key = scanCheckpoint(r) })
 	return c, key, err
 }
 
 // Checkpoint is the one with a number, or the zero one where there is none.
 func (db *DB) Checkpoint(ctx context.Context, number int64) (c proof.Checkpoint, err error) {
-	err = db.query(ctx, `SELECT `+checkpointColumns+` WHERE c.number = $1`, func(r *row) { c, _ = scanCheckpoint(r) }, number)
+	err = db.query(ctx, `SELECT `+checkpointColumns+` WHERE c.number = $1`, []any{number}, func(r *row) { c, _ = scanCheckpoint(r) })
 	return c, err
 }
 
 // CheckpointKeys are those that ever signed one.
 func (db *DB) CheckpointKeys(ctx context.Context) ([]proof.Key, error) {
 	var keys []proof.Key
-	err := db.query(ctx, `SELECT public_key FROM checkpoint_keys ORDER BY kid`, func(r *row) {
+	err := db.query(ctx, `SELECT public_key FROM checkpoint_keys ORDER BY kid`, nil, func(r *row) {
 		var public string
 		r.Scan(&public)
 		key, err := proof.ParseKey(public)
@@ -73,9 +73,9 @@ func scanJournalState(r *row) (b proof.JournalState) {
 // between them those whose row of totals was deleted.
 func (db *DB) Journals(ctx context.Context, checkpoint int64, after string, limit int) ([]proof.JournalState, error) {
 	var journals []proof.JournalState
-	err := db.query(ctx, journalsAsOf+` WHERE b.owner > $2 ORDER BY b.owner LIMIT $3 + 0`, func(r *row) {
+	err := db.query(ctx, journalsAsOf+` WHERE b.owner > $2 ORDER BY b.owner LIMIT $3 + 0`, []any{checkpoint, after, limit}, func(r *row) {
 		journals = append(journals, scanJournalState(r))
-	}, checkpoint, after, limit)
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -83,14 +83,14 @@ func (db *DB) Journals(ctx context.Context, checkpoint int64, after string, limi
 	if len(journals) == limit {
 		upTo = journals[limit-1].Seller
 	}
-	err = db.query(ctx, journalsWithoutTotals, func(r *row) {
+	err = db.query(ctx, journalsWithoutTotals, []any{checkpoint, after, upTo}, func(r *row) {
 		b := proof.JournalState{}
 		var totals string
 		r.Scan(&b.Seller, &b.Checkpointed.Number, &totals, &b.Checkpointed.Hash, flagged{&b.Behind})
 		b.Now, b.Checkpointed.Owner = ledger.NewHead(b.Seller), b.Seller
 		b.Checkpointed.Balance, _ = ledger.ParseBalance(totals) // as scanJournalState does
 		journals = append(journals, b)
-	}, checkpoint, after, upTo)
+	})
 	slices.SortFunc(journals, func(a, b proof.JournalState) int { return cmp.Compare(a.Seller, b.Seller) })
 	return journals, err
 }
@@ -107,7 +107,7 @@ const journalsWithoutTotals = `WITH RECURSIVE kept(owner) AS (SELECT MIN(seller_
 
 // JournalState is one of them, or one without a seller where there is none.
 func (db *DB) JournalState(ctx context.Context, checkpoint int64, seller string) (b proof.JournalState, err error) {
-	err = db.query(ctx, journalsAsOf+` WHERE b.owner = $2`, func(r *row) { b = scanJournalState(r) }, checkpoint, seller)
+	err = db.query(ctx, journalsAsOf+` WHERE b.owner = $2`, []any{checkpoint, seller}, func(r *row) { b = scanJournalState(r) })
 	return b, err
 }
 
@@ -115,7 +115,7 @@ func (db *DB) JournalState(ctx context.Context, checkpoint int64, seller string)
 func (db *DB) CheckpointedBetween(ctx context.Context, checkpoint int64, seller string, above, upTo int64) ([]ledger.Head, error) {
 	var heads []ledger.Head
 	err := db.query(ctx, `SELECT number, totals, hash FROM checkpoint_journals WHERE seller_id = $1 AND checkpoint <= $2 AND hash <> ''
-		AND number > $3 AND number <= $4 ORDER BY checkpoint`, func(r *row) {
+		AND number > $3 AND number <= $4 ORDER BY checkpoint`, []any{seller, checkpoint, above, upTo}, func(r *row) {
 		h := ledger.Head{Owner: seller}
 		var totals string
 		r.Scan(&h.Number, &totals, &h.Hash)
@@ -123,7 +123,7 @@ func (db *DB) CheckpointedBetween(ctx context.Context, checkpoint int64, seller 
 		h.Balance, err = ledger.ParseBalance(totals)
 		r.fail(err)
 		heads = append(heads, h)
-	}, seller, checkpoint, above, upTo)
+	})
 	return heads, err
 }
 

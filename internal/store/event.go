@@ -145,7 +145,7 @@ const eventsAfter = selectEvents + ` WHERE e.number > $1 ORDER BY e.number LIMIT
 // Events lists events numbered above a number, in order, up to limit.
 func (db *DB) Events(ctx context.Context, after int64, limit int) ([]event.Event, error) {
 	var events []event.Event
-	err := db.query(ctx, eventsAfter, func(r *row) { events = append(events, scanEvent(r)) }, after, limit)
+	err := db.query(ctx, eventsAfter, []any{after, limit}, func(r *row) { events = append(events, scanEvent(r)) })
 	return events, err
 }
 
@@ -159,10 +159,10 @@ func (db *DB) LastEvent(ctx context.Context) (last int64, err error) {
 func (db *DB) Event(ctx context.Context, id string) (event.Event, bool, error) {
 	var e event.Event
 	found := false
-	err := db.query(ctx, selectEvents+` WHERE e.id = $1`, func(r *row) {
+	err := db.query(ctx, selectEvents+` WHERE e.id = $1`, []any{id}, func(r *row) {
 		found = true
 		e = scanEvent(r)
-	}, id)
+	})
 	return e, found, err
 }
 

@@ -33,14 +33,14 @@ func scanFactor(r *row, keys ledger.Keys) (f auth.Factor, ours bool) {
 }
 
 // factors collects a user's, and fails with [auth.ErrTampered] unless the service wrote all of them.
-func (s *signer) factors(each func(scan func(*row)) error) ([]auth.Factor, error) {
+func (s *signer) factors(ctx context.Context, read queryFunc, userID string) ([]auth.Factor, error) {
 	keys, err := s.get()
 	if err != nil {
 		return nil, err
 	}
 	var all []auth.Factor
 	tampered := false
-	err = each(func(r *row) {
+	err = read(ctx, factorsOf, []any{userID}, func(r *row) {
 		f, ours := scanFactor(r, keys)
 		tampered = tampered || !ours
 		all = append(all, f)
@@ -53,12 +53,12 @@ func (s *signer) factors(each func(scan func(*row)) error) ([]auth.Factor, error
 
 // FactorsOf lists a user's second factors, the oldest first.
 func (db *DB) FactorsOf(ctx context.Context, userID string) ([]auth.Factor, error) {
-	return db.signer.factors(func(scan func(*row)) error { return db.query(ctx, factorsOf, scan, userID) })
+	return db.signer.factors(ctx, db.query, userID)
 }
 
 // Factors is [DB.FactorsOf] as the transaction sees it. The caller that changes factors has locked their user.
 func (tx *Tx) Factors(ctx context.Context, userID string) ([]auth.Factor, error) {
-	return tx.signer.factors(func(scan func(*row)) error { return tx.each(ctx, factorsOf, []any{userID}, scan) })
+	return tx.signer.factors(ctx, tx.each, userID)
 }
 
 // InsertFactor adds a factor.

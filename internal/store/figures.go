@@ -16,11 +16,11 @@ const paidByBank = `WITH wanted AS MATERIALIZED (SELECT subject AS id FROM entri
 // PaidByBank sums up what banks were paid from one moment to before another, returned since or not.
 func (db *DB) PaidByBank(ctx context.Context, from, to time.Time) ([]payout.BankCount, error) {
 	var all []payout.BankCount
-	err := db.query(ctx, paidByBank, func(r *row) {
+	err := db.query(ctx, paidByBank, []any{micros(from), micros(to)}, func(r *row) {
 		var b payout.BankCount
 		r.Scan(&b.Bank, &b.Number, &b.Amount)
 		all = append(all, b)
-	}, micros(from), micros(to))
+	})
 	return all, err
 }
 
@@ -32,11 +32,11 @@ const failedSince = `WITH wanted AS MATERIALIZED (SELECT id FROM payouts WHERE s
 // FailedSince lists the payouts that failed or were returned from a moment on.
 func (db *DB) FailedSince(ctx context.Context, from time.Time) ([]payout.FailedPayout, error) {
 	var all []payout.FailedPayout
-	err := db.query(ctx, failedSince, func(r *row) {
+	err := db.query(ctx, failedSince, []any{micros(from)}, func(r *row) {
 		var p payout.FailedPayout
 		r.Scan(instant{&p.EndedAt}, &p.Bank, &p.Reason, &p.Amount)
 		all = append(all, p)
-	}, micros(from))
+	})
 	return all, err
 }
 

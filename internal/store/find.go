@@ -199,10 +199,10 @@ func (db *DB) SelectPayouts(ctx context.Context, sel payout.Selection) ([]payout
 		}
 	}
 	var list []payout.Selected
-	err := db.query(ctx, source+selectedRows+from+selects+order, func(r *row) {
+	err := db.query(ctx, source+selectedRows+from+selects+order, append(arguments(sel), after, sel.Limit), func(r *row) {
 		var p payout.Selected
 		r.Scan(payoutDest(&p.Payout, &p.SellerName)...)
 		list = append(list, p)
-	}, append(arguments(sel), after, sel.Limit)...)
+	})
 	return list, err
 }

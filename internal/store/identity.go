@@ -11,24 +11,22 @@ import (
 
 const identitiesOf = `SELECT issuer, subject, email, created_at FROM identities WHERE user_id = $1 ORDER BY created_at, issuer, subject`
 
-func scanIdentities(all *[]auth.LinkedIdentity) func(*row) {
-	return func(r *row) {
-		var i auth.LinkedIdentity
-		r.Scan(&i.Issuer, &i.Subject, &i.Email, instant{&i.Since})
-		*all = append(*all, i)
-	}
+func identities(ctx context.Context, read queryFunc, userID string) (all []auth.LinkedIdentity, err error) {
+	err = read(ctx, identitiesOf, []any{userID},
+		collect(&all, func(i *auth.LinkedIdentity, _ ...any) []any {
+			return []any{&i.Issuer, &i.Subject, &i.Email, instant{&i.Since}}
+		}))
+	return all, err
 }
 
 // Identities lists a user's ways to sign in through a provider, the oldest first.
-func (db *DB) Identities(ctx context.Context, userID string) (all []auth.LinkedIdentity, err error) {
-	err = db.query(ctx, identitiesOf, scanIdentities(&all), userID)
-	return all, err
+func (db *DB) Identities(ctx context.Context, userID string) ([]auth.LinkedIdentity, error) {
+	return identities(ctx, db.query, userID)
 }
 
 // Identities is [DB.Identities] as the transaction sees it. The caller that unlinks one has locked their user.
-func (tx *Tx) Identities(ctx context.Context, userID string) (all []auth.LinkedIdentity, err error) {
-	err = tx.each(ctx, identitiesOf, []any{userID}, scanIdentities(&all))
-	return all, err
+func (tx *Tx) Identities(ctx context.Context, userID string) ([]auth.LinkedIdentity, error) {
+	return identities(ctx, tx.each, userID)
 }
 
 // UseSignIn notes that a sign-in came back, and reports whether it is the first time.

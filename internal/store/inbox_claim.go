@@ -15,11 +15,11 @@ type inboxStore struct{ *DB }
 // Claims lists those made after a moment. There are few: those that have expired are deleted with the next.
 func (s inboxStore) Claims(ctx context.Context, after time.Time) ([]inbox.Claim, error) {
 	var all []inbox.Claim
-	err := s.query(ctx, `SELECT subject, admin_id, at FROM claims WHERE at > $1 ORDER BY subject`, func(r *row) {
+	err := s.query(ctx, `SELECT subject, admin_id, at FROM claims WHERE at > $1 ORDER BY subject`, []any{micros(after)}, func(r *row) {
 		var c inbox.Claim
 		r.Scan(&c.Subject, &c.Admin, instant{&c.At})
 		all = append(all, c)
-	}, micros(after))
+	})
 	return all, err
 }
 

@@ -211,14 +211,14 @@ func scanCheckedEntry(r *row, keys ledger.Keys) (e ledger.Entry, tampered error)
 }
 
 // checkedEntries collects entries, and fails with [ledger.ErrTampered] unless the service wrote all of them.
-func (s *signer) checkedEntries(each func(scan func(*row)) error) ([]ledger.Entry, error) {
+func (s *signer) checkedEntries(ctx context.Context, read queryFunc, query string, args ...any) ([]ledger.Entry, error) {
 	keys, err := s.get()
 	if err != nil {
 		return nil, err
 	}
 	var entries []ledger.Entry
 	var tampered error
-	err = each(func(r *row) {
+	err = read(ctx, query, args, func(r *row) {
 		e, broken := scanCheckedEntry(r, keys)
 		tampered = errors.Join(tampered, broken)
 		entries = append(entries, e)
@@ -229,9 +229,7 @@ func (s *signer) checkedEntries(each func(scan func(*row)) error) ([]ledger.Entr
 // EntriesAbout lists what the owner's journal says of a subject, oldest first. It fails with [ledger.ErrTampered] if
 // the service did not write all of it.
 func (db *DB) EntriesAbout(ctx context.Context, owner, subject string) ([]ledger.Entry, error) {
-	return db.signer.checkedEntries(func(scan func(*row)) error {
-		return db.query(ctx, entriesAbout, scan, subject, owner)
-	})
+	return db.signer.checkedEntries(ctx, db.query, entriesAbout, subject, owner)
 }
 
 // EntriesAbout is [DB.EntriesAbout] as the transaction sees it.
@@ -240,9 +238,7 @@ func (tx *Tx) EntriesAbout(ctx context.Context, owner, subject string) ([]ledger
 	if err != nil {
 		return nil, err
 	}
-	entries, err := tx.signer.checkedEntries(func(scan func(*row)) error {
-		return tx.each(ctx, entriesAbout, []any{subject, owner}, scan)
-	})
+	entries, err := tx.signer.checkedEntries(ctx, tx.each, entriesAbout, subject, owner)
 	if err == nil {
 		err = tx.reads.list(owner, journalListing{ledger.ListingAbout(subject, entries), upTo})
 	}
@@ -251,7 +247,7 @@ func (tx *Tx) EntriesAbout(ctx context.Context, owner, subject string) ([]ledger
 
 // WrittenWith reports whether the service wrote one of some journals with these keys, and whether there are any.
 func (db *DB) WrittenWith(ctx context.Context, keys ledger.Keys) (written, hasJournals bool, err error) {
-	err = db.query(ctx, `SELECT `+headColumns+` FROM journals LIMIT 20`, func(r *row) {
+	err = db.query(ctx, `SELECT `+headColumns+` FROM journals LIMIT 20`, nil, func(r *row) {
 		var head ledger.Head
 		r.Scan(headFields.dest(&head)...)
 		hasJournals = true
@@ -265,9 +261,7 @@ var accountsAdded = entriesAboutColumns + ` WHERE e.owner = $1 AND e.type = 'ban
 // AccountsAdded lists the entries numbered below before that added an owner's bank accounts, newest first, up to limit. It fails with
 // [ledger.ErrTampered] if the service did not write all of them.
 func (db *DB) AccountsAdded(ctx context.Context, owner string, before int64, limit int) ([]ledger.Entry, error) {
-	return db.signer.checkedEntries(func(scan func(*row)) error {
-		return db.query(ctx, accountsAdded, scan, owner, before, limit)
-	})
+	return db.signer.checkedEntries(ctx, db.query, accountsAdded, owner, before, limit)
 }
 
 // AccountsAdded is [DB.AccountsAdded] of all accounts, as the transaction sees it.
@@ -276,9 +270,7 @@ func (tx *Tx) AccountsAdded(ctx context.Context, owner string, limit int) ([]led
 	if err != nil {
 		return nil, err
 	}
-	entries, err := tx.signer.checkedEntries(func(scan func(*row)) error {
-		return tx.each(ctx, accountsAdded, []any{owner, math.MaxInt64, limit}, scan)
-	})
+	entries, err := tx.signer.checkedEntries(ctx, tx.each, accountsAdded, owner, math.MaxInt64, limit)
 	if err == nil {
 		err = tx.reads.list(owner, journalListing{ledger.ListingOf(ledger.BankAccountAdded, entries, limit), upTo})
 	}
@@ -294,9 +286,7 @@ func (db *DB) EntriesAboutBefore(ctx context.Context, owner, subject string, bef
 	if before == 0 {
 		before = math.MaxInt64
 	}
-	return db.signer.checkedEntries(func(scan func(*row)) error {
-		return db.query(ctx, entriesAboutPage, scan, subject, owner, before, limit)
-	})
+	return db.signer.checkedEntries(ctx, db.query, entriesAboutPage, subject, owner, before, limit)
 }
 
 // CheckJournal fails with [ledger.ErrTampered] unless the owner's totals are those that the service wrote, and every
@@ -349,14 +339,17 @@ func (tx *Tx) checkFrom(ctx context.Context, owner string, from int64, known led
 	if err != nil {
 		return head, err
 	}
-	_, err = tx.signer.checkNewest(head, from, known, math.MaxInt64, tx.entriesBehind(ctx, owner), tx.reads.walk)
+	_, err = tx.signer.checkNewest(head, from, known, math.MaxInt64, pagesOf(ctx, tx.each, owner), tx.reads.walk)
 	return head, err
 }
 
-// entriesBehind reads a page of a journal's entries behind a number.
-func (tx *Tx) entriesBehind(ctx context.Context, owner string) func(after int64, scan func(*row)) error {
+// pageFunc reads a page of a journal's entries behind a number.
+type pageFunc func(after int64, scan func(*row)) error
+
+// pagesOf reads the entries of an owner's journal.
+func pagesOf(ctx context.Context, read queryFunc, owner string) pageFunc {
 	return func(after int64, scan func(*row)) error {
-		return tx.each(ctx, entriesFrom, []any{owner, after, auditPage}, scan)
+		return read(ctx, entriesFrom, []any{owner, after, auditPage}, scan)
 	}
 }
 
@@ -377,7 +370,7 @@ func (db *DB) CheckJournalFrom(ctx context.Context, owner string, from int64, su
 	for _, s := range subjects {
 		about[s] = nil
 	}
-	at, err := db.signer.checkNewest(head, from, ledger.Head{}, head.Number, db.entriesAfter(ctx, owner), func(e ledger.Entry) error {
+	at, err := db.signer.checkNewest(head, from, ledger.Head{}, head.Number, pagesOf(ctx, db.query, owner), func(e ledger.Entry) error {
 		if list, isAsked := about[e.Subject]; isAsked {
 			about[e.Subject] = append(list, e)
 		}
@@ -402,7 +395,7 @@ func (tx *Tx) CheckNewest(ctx context.Context, owner string) error {
 }
 
 func (tx *Tx) checkNewest(ctx context.Context, owner string, head ledger.Head) error {
-	_, err := tx.signer.checkNewest(head, beforeReach(head), ledger.Head{}, math.MaxInt64, tx.entriesBehind(ctx, owner), tx.reads.walk)
+	_, err := tx.signer.checkNewest(head, beforeReach(head), ledger.Head{}, math.MaxInt64, pagesOf(ctx, tx.each, owner), tx.reads.walk)
 	if errors.Is(err, ledger.ErrTampered) && tx.absent[owner] { // there was no row to lock, and another transaction may have made it since
 		if _, raced := tx.head(ctx, owner); raced != nil {
 			return raced
@@ -418,16 +411,9 @@ func (db *DB) head(ctx context.Context, owner string) (ledger.Head, error) {
 	return head, err
 }
 
-// entriesAfter reads a page of a journal's entries behind a number.
-func (db *DB) entriesAfter(ctx context.Context, owner string) func(after int64, scan func(*row)) error {
-	return func(after int64, scan func(*row)) error {
-		return db.query(ctx, entriesFrom, scan, owner, after, auditPage)
-	}
-}
-
 // checkNewest reads the end of a journal in pages, up to an entry, and checks it; also checks each entry too, and may be nil.
 func (s *signer) checkNewest(
-	head ledger.Head, from int64, known ledger.Head, upTo int64, read func(after int64, scan func(*row)) error, also func(ledger.Entry) error,
+	head ledger.Head, from int64, known ledger.Head, upTo int64, read pageFunc, also func(ledger.Entry) error,
 ) (ledger.Head, error) {
 	keys, err := s.get()
 	if err != nil {
@@ -535,13 +521,13 @@ func (db *DB) CheckedEntries(ctx context.Context, owner string, before int64, li
 	}
 	var entries []ledger.Entry
 	var tampered error
-	err = db.query(ctx, checkedPage, func(r *row) {
+	err = db.query(ctx, checkedPage, []any{owner, before, limit}, func(r *row) {
 		if tampered == nil {
 			var e ledger.Entry
 			e, tampered = scanCheckedEntry(r, keys)
 			entries = append(entries, e)
 		}
-	}, owner, before, limit)
+	})
 	return entries, errors.Join(err, tampered)
 }
 
@@ -554,11 +540,11 @@ func (db *DB) EntriesAfter(ctx context.Context, owner string, number int64, limi
 
 func (db *DB) entries(ctx context.Context, query string, args ...any) ([]ledger.Entry, error) {
 	var entries []ledger.Entry
-	err := db.query(ctx, query, func(r *row) {
+	err := db.query(ctx, query, args, func(r *row) {
 		e, tampered := scanEntry(r)
 		r.fail(tampered)
 		entries = append(entries, e)
-	}, args...)
+	})
 	return entries, err
 }
 

@@ -41,11 +41,11 @@ func (db *DB) Mail(ctx context.Context, id string) (mail.Row, bool, error) {
 // LatestMails lists mails, newest first, without their content.
 func (db *DB) LatestMails(ctx context.Context, limit int) ([]mail.Row, error) {
 	var all []mail.Row
-	err := db.query(ctx, `SELECT `+mailColumns+` FROM mails ORDER BY id DESC LIMIT $1 + 0`, func(r *row) {
+	err := db.query(ctx, `SELECT `+mailColumns+` FROM mails ORDER BY id DESC LIMIT $1 + 0`, []any{limit}, func(r *row) {
 		var m mail.Row
 		r.Scan(mailDest(&m)...)
 		all = append(all, m)
-	}, limit)
+	})
 	return all, err
 }
 

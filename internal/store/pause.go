@@ -51,7 +51,7 @@ func (db *DB) PayoutsPaused(ctx context.Context) (is bool, err error) {
 	var head ledger.Head
 	var tampered error
 	known := db.tails.end(decision.Platform)
-	err = db.query(ctx, platformHead, func(r *row) { head, tampered = paused(keys, known, r) }, known.number)
+	err = db.query(ctx, platformHead, []any{known.number}, func(r *row) { head, tampered = paused(keys, known, r) })
 	if err = cmp.Or(err, tampered); err == nil {
 		db.tails.whole(head)
 	}

@@ -240,7 +240,7 @@ func (db *DB) ListPayouts(ctx context.Context, f payout.Filter) ([]payout.Payout
 	page, args := db.dialect.pageOf(f)
 	if f.Seller != "" && f.Offset == 0 { // it is read most, so the statement counts too
 		var total int64
-		err := db.query(ctx, page, scanListed(&list, &payout.Payout{Seller: f.Seller}, &total), args...)
+		err := db.query(ctx, page, args, scanListed(&list, &payout.Payout{Seller: f.Seller}, &total))
 		return list, total, err
 	}
 	total, err := db.countPayouts(ctx, f)
@@ -248,7 +248,7 @@ func (db *DB) ListPayouts(ctx context.Context, f payout.Filter) ([]payout.Payout
 		return nil, total, err
 	}
 	var p payout.Payout
-	err = db.query(ctx, page, scanListed(&list, &p, &p.Seller), args...)
+	err = db.query(ctx, page, args, scanListed(&list, &p, &p.Seller))
 	return list, total, err
 }
 

@@ -88,11 +88,11 @@ func (s reconcileStore) KeepBalances(ctx context.Context, d reconcile.Day) error
 func (s reconcileStore) Days(ctx context.Context, from, to time.Time) ([]reconcile.Day, error) {
 	var days []reconcile.Day
 	err := s.query(ctx, `SELECT starts_at, ends_at, read_at, COALESCE(lines, -1), COALESCE(opening, 0), COALESCE(closing, 0), opening IS NOT NULL
-		FROM statement_days WHERE gateway = $3 AND ends_at > $1 AND starts_at < $2 ORDER BY starts_at`, func(r *row) {
+		FROM statement_days WHERE gateway = $3 AND ends_at > $1 AND starts_at < $2 ORDER BY starts_at`, []any{micros(from), micros(to), s.gateway}, func(r *row) {
 		var d reconcile.Day
 		r.Scan(instant{&d.From}, instant{&d.To}, instant{&d.ReadAt}, &d.Lines, &d.Opening, &d.Closing, &d.HasBalances)
 		days = append(days, d)
-	}, micros(from), micros(to), s.gateway)
+	})
 	return days, err
 }
 
@@ -101,12 +101,12 @@ const lineColumns = `SELECT id, at, debit, credit, COALESCE(balance, 0), balance
 
 func (s reconcileStore) lines(ctx context.Context, where string, args ...any) ([]reconcile.Line, error) {
 	var lines []reconcile.Line
-	err := s.query(ctx, lineColumns+where, func(r *row) {
+	err := s.query(ctx, lineColumns+where, args, func(r *row) {
 		var l reconcile.Line
 		r.Scan(&l.ID, instant{&l.At}, &l.Debit, &l.Credit, &l.Balance, &l.HasBalance, &l.Currency, &l.Kind, &l.SourceID, &l.Transfer,
 			&l.Payout, &l.Amount, &l.Fees, &l.Tax, &l.UTR, &l.FirstReported, &l.LastReported, flagged{&l.Missing}, &l.Gateway, &l.RawKind)
 		lines = append(lines, l)
-	}, args...)
+	})
 	return lines, err
 }
 
@@ -170,11 +170,11 @@ func (s reconcileStore) Entries(ctx context.Context, from, to time.Time, after r
 	}
 	var entries []reconcile.Entry
 	err := s.query(ctx, `SELECT at, subject, gateway, owner, number`+ofGateway+`
-		(at, owner, number) > ($1, $2, $3) AND at < $4 ORDER BY at, owner, number LIMIT $5 + 0`, func(r *row) {
+		(at, owner, number) > ($1, $2, $3) AND at < $4 ORDER BY at, owner, number LIMIT $5 + 0`, []any{micros(after.At), after.Seller, after.Number, micros(to), limit}, func(r *row) {
 		var e reconcile.Entry
 		r.Scan(instant{&e.At}, &e.Payout, &e.Paid, &e.Seller, &e.Number)
 		entries = append(entries, e)
-	}, micros(after.At), after.Seller, after.Number, micros(to), limit)
+	})
 	return entries, err
 }
 
@@ -197,7 +197,7 @@ func (s reconcileStore) PayoutsByID(ctx context.Context, ids []payout.ID) (map[p
 		return nil, err
 	}
 	in, args := s.dialect.oneOf(nil, texts(ids))
-	err = s.query(ctx, entriesAboutColumns+` WHERE e.subject `+in+` ORDER BY e.subject, e.owner, e.number`, func(r *row) {
+	err = s.query(ctx, entriesAboutColumns+` WHERE e.subject `+in+` ORDER BY e.subject, e.owner, e.number`, args, func(r *row) {
 		e, broken := scanCheckedEntry(r, keys)
 		p := payout.Payout{ID: payout.ID(e.Subject)}
 		if before, isThere := found[p.ID]; isThere {
@@ -206,7 +206,7 @@ func (s reconcileStore) PayoutsByID(ctx context.Context, ids []payout.ID) (map[p
 		if broken == nil && ledger.ApplyEntry(e, &p) == nil && p.Seller == e.Owner {
 			found[p.ID] = p
 		}
-	}, args...)
+	})
 	return found, err
 }
 
@@ -215,12 +215,12 @@ func (s reconcileStore) PayoutsByTransfer(ctx context.Context, transfers []strin
 	named, args := s.dialect.oneOf(nil, transfers)
 	found := map[reconcile.TransferKey]payout.ID{}
 	err := s.query(ctx, `SELECT p.gateway, p.gateway_id, MIN(p.id) FROM payouts p WHERE p.gateway_id <> '' AND p.gateway_id `+named+isRecorded+` GROUP BY p.gateway, p.gateway_id`,
-		func(r *row) {
+		args, func(r *row) {
 			var transfer reconcile.TransferKey
 			var id payout.ID
 			r.Scan(&transfer.Gateway, &transfer.ID, &id)
 			found[transfer] = id
-		}, args...)
+		})
 	return found, err
 }
 
@@ -228,11 +228,11 @@ func (s reconcileStore) PayoutsByTransfer(ctx context.Context, transfers []strin
 func (s reconcileStore) ResolvedUnmatchedTransfers(ctx context.Context, at gateway.Name, transfers []string) (map[string]bool, error) {
 	named, args := s.dialect.oneOf([]any{string(at)}, transfers)
 	resolved := map[string]bool{}
-	err := s.query(ctx, `SELECT gateway_id FROM unmatched_transfers WHERE resolved = 1 AND gateway = $1 AND gateway_id `+named, func(r *row) {
+	err := s.query(ctx, `SELECT gateway_id FROM unmatched_transfers WHERE resolved = 1 AND gateway = $1 AND gateway_id `+named, args, func(r *row) {
 		var transfer string
 		r.Scan(&transfer)
 		resolved[transfer] = true
-	}, args...)
+	})
 	return resolved, err
 }
 
@@ -245,12 +245,12 @@ const (
 
 func (s reconcileStore) differences(ctx context.Context, query string, args ...any) ([]reconcile.Difference, error) {
 	var all []reconcile.Difference
-	err := s.query(ctx, query, func(r *row) {
+	err := s.query(ctx, query, args, func(r *row) {
 		var d reconcile.Difference
 		r.Scan(&d.ID, &d.Kind, &d.Gateway, &d.Subject, &d.Payout, &d.Detail, instant{&d.At}, &d.AtGateway, &d.InLedger,
 			instant{&d.FirstSeen}, instant{&d.LastSeen}, instant{&d.GoneAt}, instant{&d.ResolvedAt})
 		all = append(all, d)
-	}, args...)
+	})
 	return all, err
 }
 
@@ -280,7 +280,7 @@ func (s reconcileStore) OpenDifferences(ctx context.Context, after reconcile.Dif
 // OpenKinds counts the differences that wait for a person, by kind.
 func (db *DB) OpenKinds(ctx context.Context) (map[reconcile.Kind]int64, error) {
 	counts := make(map[reconcile.Kind]int64)
-	err := db.query(ctx, `SELECT kind, COUNT(*) FROM differences WHERE gone_at IS NULL AND resolved_at IS NULL GROUP BY kind`, func(r *row) {
+	err := db.query(ctx, `SELECT kind, COUNT(*) FROM differences WHERE gone_at IS NULL AND resolved_at IS NULL GROUP BY kind`, nil, func(r *row) {
 		var kind reconcile.Kind
 		var n int64
 		r.Scan(&kind, &n)
@@ -336,14 +336,14 @@ func (s reconcileStore) KeepRun(ctx context.Context, r reconcile.Run) error {
 // LastRuns lists the newest comparisons, the newest first, without those whose result can't be read.
 func (s reconcileStore) LastRuns(ctx context.Context, limit int) ([]reconcile.Run, error) {
 	var runs []reconcile.Run
-	err := s.query(ctx, `SELECT id, gateway, starts_at, ends_at, daily, ended_at, result FROM reconciliations ORDER BY ended_at DESC, ends_at DESC LIMIT $1 + 0`, func(row *row) {
+	err := s.query(ctx, `SELECT id, gateway, starts_at, ends_at, daily, ended_at, result FROM reconciliations ORDER BY ended_at DESC, ends_at DESC LIMIT $1 + 0`, []any{limit}, func(row *row) {
 		var r reconcile.Run
 		var result string
 		row.Scan(&r.ID, &r.Gateway, instant{&r.Period.From}, instant{&r.Period.To}, flagged{&r.Daily}, instant{&r.EndedAt}, &result)
 		if json.Unmarshal([]byte(result), &r.Result) == nil { // one that an attacker wrote takes no other away
 			runs = append(runs, r)
 		}
-	}, limit)
+	})
 	return runs, err
 }
 

@@ -74,7 +74,7 @@ func (db *DB) checkSound(ctx context.Context) error {
 		return nil
 	}
 	var problems []string
-	if err := db.query(ctx, db.dialect.unsound, collect(&problems, itself)); err != nil {
+	if err := db.query(ctx, db.dialect.unsound, nil, collect(&problems, itself)); err != nil {
 		return err
 	}
 	at := slices.IndexFunc(problems, func(problem string) bool { return !isDisallowed(problem) })

@@ -98,7 +98,7 @@ func (db *DB) ListSales(ctx context.Context, seller string, offset, limit int) (
 		return nil, total, err
 	}
 	list := make([]sale.Sale, 0, limit)
-	err = db.query(ctx, salesPage, collect(&list, listedSaleFields.dest), seller, limit, offset)
+	err = db.query(ctx, salesPage, []any{seller, limit, offset}, collect(&list, listedSaleFields.dest))
 	for i := range list {
 		list[i].Seller = seller
 	}
@@ -109,11 +109,11 @@ func (db *DB) ListSales(ctx context.Context, seller string, offset, limit int) (
 func (db *DB) Earnings(ctx context.Context, seller, from, to string) ([]sale.Month, error) {
 	var months []sale.Month
 	err := db.query(ctx, `SELECT month, amount FROM earnings WHERE seller_id = $1 AND month BETWEEN $2 AND $3 ORDER BY month`,
-		func(r *row) {
+		[]any{seller, from, to}, func(r *row) {
 			var m sale.Month
 			r.Scan(&m.Month, &m.Earned)
 			months = append(months, m)
-		}, seller, from, to)
+		})
 	return months, err
 }
 
@@ -125,13 +125,13 @@ func (db *DB) PendingByDay(ctx context.Context, seller string, days []time.Time)
 		args = append(args, micros(next))
 	}
 	var list []sale.Release
-	err := db.query(ctx, pendingByDay(len(days)-1), func(r *row) {
+	err := db.query(ctx, pendingByDay(len(days)-1), args, func(r *row) {
 		var day int
 		var release sale.Release
 		r.Scan(&day, &release.Amount, &release.Sales)
 		release.Day = days[day]
 		list = append(list, release)
-	}, args...)
+	})
 	return list, err
 }
 
@@ -156,9 +156,7 @@ func (db *DB) AdjustmentEntries(ctx context.Context, seller string, before int64
 	if before == 0 {
 		before = math.MaxInt64
 	}
-	return db.signer.checkedEntries(func(scan func(*row)) error {
-		return db.query(ctx, adjustmentEntries, scan, seller, before, limit)
-	})
+	return db.signer.checkedEntries(ctx, db.query, adjustmentEntries, seller, before, limit)
 }
 
 // MarkReleased records the release of a pending sale, and reports whether it was pending.

@@ -27,11 +27,11 @@ func (db *DB) MatchUsers(ctx context.Context, text, emailPrefix string, inName [
 		end = ""
 	}
 	var all []auth.User
-	err := db.query(ctx, matchedUsers, func(r *row) {
+	err := db.query(ctx, matchedUsers, []any{text, emailPrefix, end, limit, holding(inName[0]), holding(inName[1]), holding(inName[2])}, func(r *row) {
 		var u storedUser
 		r.Scan(u.dest()...)
 		all = append(all, u.User)
-	}, text, emailPrefix, end, limit, holding(inName[0]), holding(inName[1]), holding(inName[2]))
+	})
 	return all, err
 }
 
@@ -55,11 +55,11 @@ func (db *DB) UserNames(ctx context.Context, ids []string) (map[string]string, e
 		return names, nil
 	}
 	in, args := db.dialect.oneOf(nil, ids)
-	err := db.query(ctx, `SELECT id, name FROM users WHERE id `+in, func(r *row) {
+	err := db.query(ctx, `SELECT id, name FROM users WHERE id `+in, args, func(r *row) {
 		var id, name string
 		r.Scan(&id, &name)
 		names[id] = name
-	}, args...)
+	})
 	return names, err
 }
 
@@ -84,7 +84,7 @@ var accountsEndingIn = selectBankAccounts + `WHERE last4 = $1 ORDER BY id DESC L
 // AccountsEndingIn lists bank accounts by the last four digits of their numbers, newest first.
 func (db *DB) AccountsEndingIn(ctx context.Context, last4 string, limit int) ([]bank.Account, error) {
 	var list []bank.Account
-	err := db.query(ctx, accountsEndingIn, collect(&list, bankAccountFields.dest), last4, limit)
+	err := db.query(ctx, accountsEndingIn, []any{last4, limit}, collect(&list, bankAccountFields.dest))
 	return list, err
 }
 

@@ -141,7 +141,7 @@ func (r *storedRotatedKey) problem(keys ledger.Keys, rotations int64) string {
 // ServiceKeys lists all keys, the oldest first.
 func (db *DB) ServiceKeys(ctx context.Context) ([]auth.ServiceKey, error) {
 	var all []auth.ServiceKey
-	err := db.query(ctx, selectServiceKeys+` ORDER BY k.id`, func(r *row) {
+	err := db.query(ctx, selectServiceKeys+` ORDER BY k.id`, nil, func(r *row) {
 		var k storedServiceKey
 		r.Scan(k.dest()...)
 		key, err := k.checked(db.signer)

@@ -43,11 +43,11 @@ func (db *DB) Pinned(ctx context.Context, name string) (value string, isPinned b
 // PinnedUnder returns what is kept under the names that begin with a prefix, by the rest of the name. The rest has to begin with a letter or a digit.
 func (db *DB) PinnedUnder(ctx context.Context, prefix string) (map[string]string, error) {
 	kept := map[string]string{}
-	err := db.query(ctx, `SELECT name, value FROM settings WHERE name > $1 AND name < $2`, func(r *row) {
+	err := db.query(ctx, `SELECT name, value FROM settings WHERE name > $1 AND name < $2`, []any{prefix, prefix + "~"}, func(r *row) {
 		var name, value string
 		r.Scan(&name, &value)
 		kept[strings.TrimPrefix(name, prefix)] = value
-	}, prefix, prefix+"~")
+	})
 	return kept, err
 }
 

@@ -34,7 +34,7 @@ func put(ctx context.Context, name, value string) func(*Tx) error {
 func names(t testing.TB, db *DB) []string {
 	t.Helper()
 	var all []string
-	err := db.query(t.Context(), `SELECT name FROM settings ORDER BY name`, collect(&all, itself))
+	err := db.query(t.Context(), `SELECT name FROM settings ORDER BY name`, nil, collect(&all, itself))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -146,11 +146,14 @@ func (r readableRow) Scan(dest ...any) error { return r.unreadable(r.scanner.Sca
 
 // queryOne reads one row that may take longer to find. Where there is none, dest stays as it is.
 func (db *DB) queryOne(ctx context.Context, query string, args []any, dest ...any) error {
-	return db.query(ctx, query, func(r *row) { r.Scan(dest...) }, args...)
+	return db.query(ctx, query, args, func(r *row) { r.Scan(dest...) })
 }
 
+// queryFunc is [DB.query] or [Tx.each], for what reads the same with both.
+type queryFunc func(ctx context.Context, query string, args []any, scan func(*row)) error
+
 // query reads rows, handing each to scan.
-func (db *DB) query(ctx context.Context, query string, scan func(*row), args ...any) error {
+func (db *DB) query(ctx context.Context, query string, args []any, scan func(*row)) error {
 	ctx, end := db.dialect.shortRead(ctx)
 	defer end()
 	rows, err := db.queryRows(ctx, query, args)

@@ -239,7 +239,7 @@ func (db *DB) readAhead(ctx context.Context, long *longTailError) error {
 		return err
 	}
 	var about []ledger.Entry
-	at, err := db.signer.checkNewest(head, long.tail.from, long.tail.wholeTo, head.Number, db.entriesAfter(ctx, long.owner), func(e ledger.Entry) error {
+	at, err := db.signer.checkNewest(head, long.tail.from, long.tail.wholeTo, head.Number, pagesOf(ctx, db.query, long.owner), func(e ledger.Entry) error {
 		if isAboutPayout(e) {
 			about = append(about, e)
 		}

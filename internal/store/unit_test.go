@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"testing"
@@ -29,7 +30,9 @@ func TestCheckedEntries_Unreadable(t *testing.T) {
 	var ours ledger.Keys = testKeys(t)
 	keys.keys.Store(&ours)
 	lost := errors.New("the connection is lost")
-	_, err := keys.checkedEntries(func(scan func(*row)) error { return scanRows(&oneRow{scanned: scanned{lost}}, scan) })
+	_, err := keys.checkedEntries(t.Context(), func(_ context.Context, _ string, _ []any, scan func(*row)) error {
+		return scanRows(&oneRow{scanned: scanned{lost}}, scan)
+	}, "")
 	if !errors.Is(err, lost) || errors.Is(err, ledger.ErrTampered) {
 		t.Errorf("entries that can't be read: %v, want %v", err, lost)
 	}

@@ -32,7 +32,7 @@ func (db *DB) Users(ctx context.Context, f auth.UserFilter, after string, limit 
 	var all []auth.ListedUser
 	err := db.query(ctx, selectUser+`WHERE u.id > $1
 		AND (CAST($2 AS TEXT) = '' OR u.role = $2) AND (CAST($3 AS BIGINT) = 0 OR u.suspended = 1) ORDER BY u.id LIMIT $4 + 0`,
-		func(r *row) {
+		[]any{after, string(f.Role), flag(f.Suspended), limit}, func(r *row) {
 			var u storedUser
 			r.Scan(append(u.dest(), &u.decided)...)
 			err := u.check(db.signer)
@@ -41,7 +41,7 @@ func (db *DB) Users(ctx context.Context, f auth.UserFilter, after string, limit 
 				r.fail(err)
 			}
 			all = append(all, auth.ListedUser{User: u.User, Tampered: tampered})
-		}, after, string(f.Role), flag(f.Suspended), limit)
+		})
 	return all, err
 }
 

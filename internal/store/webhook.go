@@ -104,7 +104,7 @@ func (s webhookStore) endpoints(ctx context.Context, query string, args ...any) 
 		return nil, err
 	}
 	var all []webhook.Endpoint
-	err = s.query(ctx, query, func(r *row) { all = append(all, scanEndpoint(r, keys)) }, args...)
+	err = s.query(ctx, query, args, func(r *row) { all = append(all, scanEndpoint(r, keys)) })
 	return all, err
 }
 
@@ -271,7 +271,7 @@ func (tx *Tx) SweepDeliveries(ctx context.Context, before time.Time, limit int) 
 func (s webhookStore) Deliveries(ctx context.Context, f webhook.Filter) ([]webhook.Delivery, error) {
 	query, args := deliveriesQuery(f)
 	var all []webhook.Delivery
-	err := s.query(ctx, query, collect(&all, deliveryFields.dest), args...)
+	err := s.query(ctx, query, args, collect(&all, deliveryFields.dest))
 	return all, err
 }
 
