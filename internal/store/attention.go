@@ -64,9 +64,7 @@ func (db *DB) SearchPayouts(ctx context.Context, query string, limit int) ([]pay
 }
 
 func (db *DB) payouts(ctx context.Context, query string, args ...any) ([]payout.Payout, error) {
-	var list []payout.Payout
-	err := db.query(ctx, query, args, collect(&list, payoutDest))
-	return list, err
+	return readAll(ctx, db.query, query, args, payoutDest)
 }
 
 const (
@@ -94,9 +92,7 @@ func (db *DB) OldestUnmatched(ctx context.Context, at gateway.Name, why string) 
 
 // UnmatchedSellers lists the sellers whom open unmatched transfers name, up to limit.
 func (db *DB) UnmatchedSellers(ctx context.Context, limit int) ([]string, error) {
-	var sellers []string
-	err := db.query(ctx, unmatchedSellers, []any{limit}, collect(&sellers, itself))
-	return sellers, err
+	return readAll(ctx, db.query, unmatchedSellers, []any{limit}, itself[string])
 }
 
 // OpenUnmatchedTransfer finds an unmatched transfer that no admin has resolved.
@@ -109,12 +105,10 @@ func (db *DB) OpenUnmatchedTransfer(ctx context.Context, at gateway.Name, gatewa
 }
 
 func (db *DB) unmatchedTransfers(ctx context.Context, query string, args ...any) ([]payout.UnmatchedTransfer, error) {
-	var list []payout.UnmatchedTransfer
-	err := db.query(ctx, query, args, func(r *row) {
-		var s payout.UnmatchedTransfer
-		t := &s.Transfer
-		r.Scan(&s.Gateway, &t.GatewayID, &t.Reference, &t.Order.Seller, &t.Amount, &t.Currency, &t.Progress, &t.UTR, instant{&t.MadeAt}, instant{&s.FoundAt}, &s.Why)
-		list = append(list, s)
+	return readAll(ctx, db.query, query, args, func(u *payout.UnmatchedTransfer, _ ...any) []any {
+		t := &u.Transfer
+		return []any{
+			&u.Gateway, &t.GatewayID, &t.Reference, &t.Order.Seller, &t.Amount, &t.Currency, &t.Progress, &t.UTR, instant{&t.MadeAt}, instant{&u.FoundAt}, &u.Why,
+		}
 	})
-	return list, err
 }

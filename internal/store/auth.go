@@ -59,13 +59,18 @@ func (db *DB) UserWithStats(ctx context.Context, id string) (auth.User, auth.Sta
 
 // FindUsers lists users whose e-mail address begins so, by the keys of addresses, up to limit.
 func (db *DB) FindUsers(ctx context.Context, emailPrefix string, limit int) ([]auth.User, error) {
+	return db.users(ctx, `SELECT `+userColumns+` FROM users u WHERE u.email_key >= $1 AND u.email_key < $2 ORDER BY u.email_key LIMIT $3 + 0`,
+		emailPrefix, emailPrefix+afterASCII, limit)
+}
+
+// users reads the userColumns, and checks no MAC.
+func (db *DB) users(ctx context.Context, query string, args ...any) ([]auth.User, error) {
 	var all []auth.User
-	err := db.query(ctx, `SELECT `+userColumns+` FROM users u WHERE u.email_key >= $1 AND u.email_key < $2 ORDER BY u.email_key LIMIT $3 + 0`,
-		[]any{emailPrefix, emailPrefix + afterASCII, limit}, func(r *row) {
-			var u storedUser
-			r.Scan(u.dest()...)
-			all = append(all, u.User)
-		})
+	err := db.query(ctx, query, args, func(r *row) {
+		var u storedUser
+		r.Scan(u.dest()...)
+		all = append(all, u.User)
+	})
 	return all, err
 }
 
@@ -211,10 +216,7 @@ func (tx *Tx) SetProfile(ctx context.Context, userID string, change auth.Profile
 
 // Admins lists who is an admin and not suspended, and keeps it so until the transaction ends.
 func (tx *Tx) Admins(ctx context.Context) ([]string, error) {
-	var ids []string
-	err := tx.each(ctx, `SELECT id FROM users WHERE role = 'admin' AND suspended = 0 ORDER BY id`+tx.dialect.forUpdate("users"), nil,
-		collect(&ids, itself))
-	return ids, err
+	return readAll(ctx, tx.each, `SELECT id FROM users WHERE role = 'admin' AND suspended = 0 ORDER BY id`+tx.dialect.forUpdate("users"), nil, itself[string])
 }
 
 // SetUserAccess changes a user's role and suspension, and reports whether there is such a user who did not delete the account.

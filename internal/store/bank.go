@@ -71,9 +71,7 @@ var accountsInReview = selectBankAccounts + `WHERE status = 'review' AND is_curr
 
 // AccountsInReview lists current accounts that wait for a person, oldest first.
 func (db *DB) AccountsInReview(ctx context.Context, limit int) ([]bank.Account, error) {
-	var list []bank.Account
-	err := db.query(ctx, accountsInReview, []any{limit}, collect(&list, bankAccountFields.dest))
-	return list, err
+	return readAll(ctx, db.query, accountsInReview, []any{limit}, bankAccountFields.dest)
 }
 
 // CurrentBankAccount finds the seller's current account, which stays as it is until the transaction ends.
@@ -104,12 +102,10 @@ func (tx *Tx) InsertBankAccount(ctx context.Context, a bank.Account) (bool, erro
 
 // LeaseDueVerifications leases accounts whose verification is due, the longest due first.
 func (tx *Tx) LeaseDueVerifications(ctx context.Context, now, until time.Time, limit int) ([]bank.ID, error) {
-	var ids []bank.ID
-	err := tx.each(ctx, `WITH due AS MATERIALIZED (
+	return readAll(ctx, tx.each, `WITH due AS MATERIALIZED (
 			SELECT id FROM bank_accounts WHERE due_at <= $1 ORDER BY due_at LIMIT $3 + 0`+tx.dialect.skipLocked+`)
 		UPDATE bank_accounts SET due_at = $2 WHERE id IN (SELECT id FROM due) RETURNING id`,
-		[]any{micros(now), micros(until), limit}, collect(&ids, itself))
-	return ids, err
+		[]any{micros(now), micros(until), limit}, itself[bank.ID])
 }
 
 // SaveVerification records progress from seen to a. The account must be as it was seen in all that the journal records,

@@ -15,13 +15,9 @@ const paidByBank = `WITH wanted AS MATERIALIZED (SELECT subject AS id FROM entri
 
 // PaidByBank sums up what banks were paid from one moment to before another, returned since or not.
 func (db *DB) PaidByBank(ctx context.Context, from, to time.Time) ([]payout.BankCount, error) {
-	var all []payout.BankCount
-	err := db.query(ctx, paidByBank, []any{micros(from), micros(to)}, func(r *row) {
-		var b payout.BankCount
-		r.Scan(&b.Bank, &b.Number, &b.Amount)
-		all = append(all, b)
+	return readAll(ctx, db.query, paidByBank, []any{micros(from), micros(to)}, func(b *payout.BankCount, _ ...any) []any {
+		return []any{&b.Bank, &b.Number, &b.Amount}
 	})
-	return all, err
 }
 
 // failedSince looks at the newest 100,000 that failed.
@@ -31,13 +27,9 @@ const failedSince = `WITH wanted AS MATERIALIZED (SELECT id FROM payouts WHERE s
 
 // FailedSince lists the payouts that failed or were returned from a moment on.
 func (db *DB) FailedSince(ctx context.Context, from time.Time) ([]payout.FailedPayout, error) {
-	var all []payout.FailedPayout
-	err := db.query(ctx, failedSince, []any{micros(from)}, func(r *row) {
-		var p payout.FailedPayout
-		r.Scan(instant{&p.EndedAt}, &p.Bank, &p.Reason, &p.Amount)
-		all = append(all, p)
+	return readAll(ctx, db.query, failedSince, []any{micros(from)}, func(p *payout.FailedPayout, _ ...any) []any {
+		return []any{instant{&p.EndedAt}, &p.Bank, &p.Reason, &p.Amount}
 	})
-	return all, err
 }
 
 const (

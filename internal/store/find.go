@@ -198,11 +198,6 @@ func (db *DB) SelectPayouts(ctx context.Context, sel payout.Selection) ([]payout
 			after = behindIDs
 		}
 	}
-	var list []payout.Selected
-	err := db.query(ctx, source+selectedRows+from+selects+order, append(arguments(sel), after, sel.Limit), func(r *row) {
-		var p payout.Selected
-		r.Scan(payoutDest(&p.Payout, &p.SellerName)...)
-		list = append(list, p)
-	})
-	return list, err
+	return readAll(ctx, db.query, source+selectedRows+from+selects+order, append(arguments(sel), after, sel.Limit),
+		func(p *payout.Selected, _ ...any) []any { return payoutDest(&p.Payout, &p.SellerName) })
 }

@@ -11,12 +11,10 @@ import (
 
 const identitiesOf = `SELECT issuer, subject, email, created_at FROM identities WHERE user_id = $1 ORDER BY created_at, issuer, subject`
 
-func identities(ctx context.Context, read queryFunc, userID string) (all []auth.LinkedIdentity, err error) {
-	err = read(ctx, identitiesOf, []any{userID},
-		collect(&all, func(i *auth.LinkedIdentity, _ ...any) []any {
-			return []any{&i.Issuer, &i.Subject, &i.Email, instant{&i.Since}}
-		}))
-	return all, err
+func identities(ctx context.Context, read queryFunc, userID string) ([]auth.LinkedIdentity, error) {
+	return readAll(ctx, read, identitiesOf, []any{userID}, func(i *auth.LinkedIdentity, _ ...any) []any {
+		return []any{&i.Issuer, &i.Subject, &i.Email, instant{&i.Since}}
+	})
 }
 
 // Identities lists a user's ways to sign in through a provider, the oldest first.

@@ -14,13 +14,8 @@ type inboxStore struct{ *DB }
 
 // Claims lists those made after a moment. There are few: those that have expired are deleted with the next.
 func (s inboxStore) Claims(ctx context.Context, after time.Time) ([]inbox.Claim, error) {
-	var all []inbox.Claim
-	err := s.query(ctx, `SELECT subject, admin_id, at FROM claims WHERE at > $1 ORDER BY subject`, []any{micros(after)}, func(r *row) {
-		var c inbox.Claim
-		r.Scan(&c.Subject, &c.Admin, instant{&c.At})
-		all = append(all, c)
-	})
-	return all, err
+	return readAll(ctx, s.query, `SELECT subject, admin_id, at FROM claims WHERE at > $1 ORDER BY subject`, []any{micros(after)},
+		func(c *inbox.Claim, _ ...any) []any { return []any{&c.Subject, &c.Admin, instant{&c.At}} })
 }
 
 // Claim makes a claim unless another admin's that was made after expired is there, and returns the one that then is there.

@@ -21,32 +21,26 @@ func (s mailStore) InTx(ctx context.Context, fn func(mail.JobTx) error) error {
 
 const mailColumns = `id, kind, user_id, masked, state, tries, last_error, created_at, give_up_at, due_at, ended_at`
 
-func mailDest(m *mail.Row) []any {
-	return []any{
+func mailDest(m *mail.Row, more ...any) []any {
+	return append([]any{
 		&m.ID, &m.Kind, &m.User, &m.Masked, &m.State, &m.Tries, &m.LastError,
 		instant{&m.CreatedAt},
 		instant{&m.GiveUpAt},
 		instant{&m.DueAt},
 		instant{&m.EndedAt},
-	}
+	}, more...)
 }
 
 // Mail finds a mail by its id.
 func (db *DB) Mail(ctx context.Context, id string) (mail.Row, bool, error) {
 	var m mail.Row
-	ok, err := found(db.queryRow(ctx, `SELECT `+mailColumns+`, content FROM mails WHERE id = $1`, id).Scan(append(mailDest(&m), &m.Content)...))
+	ok, err := found(db.queryRow(ctx, `SELECT `+mailColumns+`, content FROM mails WHERE id = $1`, id).Scan(mailDest(&m, &m.Content)...))
 	return m, ok, err
 }
 
 // LatestMails lists mails, newest first, without their content.
 func (db *DB) LatestMails(ctx context.Context, limit int) ([]mail.Row, error) {
-	var all []mail.Row
-	err := db.query(ctx, `SELECT `+mailColumns+` FROM mails ORDER BY id DESC LIMIT $1 + 0`, []any{limit}, func(r *row) {
-		var m mail.Row
-		r.Scan(mailDest(&m)...)
-		all = append(all, m)
-	})
-	return all, err
+	return readAll(ctx, db.query, `SELECT `+mailColumns+` FROM mails ORDER BY id DESC LIMIT $1 + 0`, []any{limit}, mailDest)
 }
 
 // AddressOf finds a user's e-mail address, if there is such a user. It fails with [mail.ErrAddressTampered] if the row is
@@ -75,12 +69,10 @@ func (tx *Tx) InsertMail(ctx context.Context, m mail.Row) error {
 
 // LeaseDueMails leases mails that are due, the longest due first, and counts a try of each.
 func (tx *Tx) LeaseDueMails(ctx context.Context, now, until time.Time, limit int) ([]string, error) {
-	var ids []string
-	err := tx.each(ctx, `WITH due AS MATERIALIZED (
+	return readAll(ctx, tx.each, `WITH due AS MATERIALIZED (
 			SELECT id FROM mails WHERE due_at <= $1 ORDER BY due_at LIMIT $3 + 0`+tx.dialect.skipLocked+`)
 		UPDATE mails SET due_at = $2, tries = tries + 1 WHERE id IN (SELECT id FROM due) RETURNING id`,
-		[]any{micros(now), micros(until), limit}, collect(&ids, itself))
-	return ids, err
+		[]any{micros(now), micros(until), limit}, itself[string])
 }
 
 // EndMail takes a queued mail to its end and erases its content. It reports whether the mail was queued.

@@ -153,12 +153,10 @@ func (tx *Tx) LeaseDuePayouts(ctx context.Context, now, until time.Time, limit i
 	if err := tx.CheckTriggers(ctx); err != nil {
 		return nil, err
 	}
-	var ids []payout.ID
-	err := tx.each(ctx, `WITH due AS MATERIALIZED (
+	return readAll(ctx, tx.each, `WITH due AS MATERIALIZED (
 			SELECT id FROM payouts WHERE due_at <= $1 ORDER BY due_at LIMIT $3 + 0`+tx.dialect.skipLocked+`)
 		UPDATE payouts SET due_at = $2 WHERE id IN (SELECT id FROM due) RETURNING id`,
-		[]any{micros(now), micros(until), limit}, collect(&ids, itself))
-	return ids, err
+		[]any{micros(now), micros(until), limit}, itself[payout.ID])
 }
 
 // ReschedulePayout makes the next step of a payout due now, unless it was never sent or is being sent.

@@ -86,28 +86,23 @@ func (s reconcileStore) KeepBalances(ctx context.Context, d reconcile.Day) error
 
 // Days lists the days that were read whole within a time.
 func (s reconcileStore) Days(ctx context.Context, from, to time.Time) ([]reconcile.Day, error) {
-	var days []reconcile.Day
-	err := s.query(ctx, `SELECT starts_at, ends_at, read_at, COALESCE(lines, -1), COALESCE(opening, 0), COALESCE(closing, 0), opening IS NOT NULL
-		FROM statement_days WHERE gateway = $3 AND ends_at > $1 AND starts_at < $2 ORDER BY starts_at`, []any{micros(from), micros(to), s.gateway}, func(r *row) {
-		var d reconcile.Day
-		r.Scan(instant{&d.From}, instant{&d.To}, instant{&d.ReadAt}, &d.Lines, &d.Opening, &d.Closing, &d.HasBalances)
-		days = append(days, d)
-	})
-	return days, err
+	return readAll(ctx, s.query, `SELECT starts_at, ends_at, read_at, COALESCE(lines, -1), COALESCE(opening, 0), COALESCE(closing, 0), opening IS NOT NULL
+		FROM statement_days WHERE gateway = $3 AND ends_at > $1 AND starts_at < $2 ORDER BY starts_at`, []any{micros(from), micros(to), s.gateway},
+		func(d *reconcile.Day, _ ...any) []any {
+			return []any{instant{&d.From}, instant{&d.To}, instant{&d.ReadAt}, &d.Lines, &d.Opening, &d.Closing, &d.HasBalances}
+		})
 }
 
 const lineColumns = `SELECT id, at, debit, credit, COALESCE(balance, 0), balance IS NOT NULL, currency, kind, source_id, transfer_id, payout_id,
 	amount, fees, tax, utr, first_reported, last_reported, missing, gateway, raw_kind FROM statement_lines `
 
 func (s reconcileStore) lines(ctx context.Context, where string, args ...any) ([]reconcile.Line, error) {
-	var lines []reconcile.Line
-	err := s.query(ctx, lineColumns+where, args, func(r *row) {
-		var l reconcile.Line
-		r.Scan(&l.ID, instant{&l.At}, &l.Debit, &l.Credit, &l.Balance, &l.HasBalance, &l.Currency, &l.Kind, &l.SourceID, &l.Transfer,
-			&l.Payout, &l.Amount, &l.Fees, &l.Tax, &l.UTR, &l.FirstReported, &l.LastReported, flagged{&l.Missing}, &l.Gateway, &l.RawKind)
-		lines = append(lines, l)
+	return readAll(ctx, s.query, lineColumns+where, args, func(l *reconcile.Line, _ ...any) []any {
+		return []any{
+			&l.ID, instant{&l.At}, &l.Debit, &l.Credit, &l.Balance, &l.HasBalance, &l.Currency, &l.Kind, &l.SourceID, &l.Transfer,
+			&l.Payout, &l.Amount, &l.Fees, &l.Tax, &l.UTR, &l.FirstReported, &l.LastReported, flagged{&l.Missing}, &l.Gateway, &l.RawKind,
+		}
 	})
-	return lines, err
 }
 
 // LinesBetween lists lines of a period after one of them.
@@ -168,14 +163,11 @@ func (s reconcileStore) Entries(ctx context.Context, from, to time.Time, after r
 	if after.Seller == "" {
 		after.At = from
 	}
-	var entries []reconcile.Entry
-	err := s.query(ctx, `SELECT at, subject, gateway, owner, number`+ofGateway+`
-		(at, owner, number) > ($1, $2, $3) AND at < $4 ORDER BY at, owner, number LIMIT $5 + 0`, []any{micros(after.At), after.Seller, after.Number, micros(to), limit}, func(r *row) {
-		var e reconcile.Entry
-		r.Scan(instant{&e.At}, &e.Payout, &e.Paid, &e.Seller, &e.Number)
-		entries = append(entries, e)
-	})
-	return entries, err
+	return readAll(ctx, s.query, `SELECT at, subject, gateway, owner, number`+ofGateway+`
+		(at, owner, number) > ($1, $2, $3) AND at < $4 ORDER BY at, owner, number LIMIT $5 + 0`, []any{micros(after.At), after.Seller, after.Number, micros(to), limit},
+		func(e *reconcile.Entry, _ ...any) []any {
+			return []any{instant{&e.At}, &e.Payout, &e.Paid, &e.Seller, &e.Number}
+		})
 }
 
 // SumOfEntries adds up what was paid, and what was returned.
@@ -244,14 +236,12 @@ const (
 )
 
 func (s reconcileStore) differences(ctx context.Context, query string, args ...any) ([]reconcile.Difference, error) {
-	var all []reconcile.Difference
-	err := s.query(ctx, query, args, func(r *row) {
-		var d reconcile.Difference
-		r.Scan(&d.ID, &d.Kind, &d.Gateway, &d.Subject, &d.Payout, &d.Detail, instant{&d.At}, &d.AtGateway, &d.InLedger,
-			instant{&d.FirstSeen}, instant{&d.LastSeen}, instant{&d.GoneAt}, instant{&d.ResolvedAt})
-		all = append(all, d)
+	return readAll(ctx, s.query, query, args, func(d *reconcile.Difference, _ ...any) []any {
+		return []any{
+			&d.ID, &d.Kind, &d.Gateway, &d.Subject, &d.Payout, &d.Detail, instant{&d.At}, &d.AtGateway, &d.InLedger,
+			instant{&d.FirstSeen}, instant{&d.LastSeen}, instant{&d.GoneAt}, instant{&d.ResolvedAt},
+		}
 	})
-	return all, err
 }
 
 // Difference finds one.
@@ -336,14 +326,15 @@ func (s reconcileStore) KeepRun(ctx context.Context, r reconcile.Run) error {
 // LastRuns lists the newest comparisons, the newest first, without those whose result can't be read.
 func (s reconcileStore) LastRuns(ctx context.Context, limit int) ([]reconcile.Run, error) {
 	var runs []reconcile.Run
-	err := s.query(ctx, `SELECT id, gateway, starts_at, ends_at, daily, ended_at, result FROM reconciliations ORDER BY ended_at DESC, ends_at DESC LIMIT $1 + 0`, []any{limit}, func(row *row) {
-		var r reconcile.Run
-		var result string
-		row.Scan(&r.ID, &r.Gateway, instant{&r.Period.From}, instant{&r.Period.To}, flagged{&r.Daily}, instant{&r.EndedAt}, &result)
-		if json.Unmarshal([]byte(result), &r.Result) == nil { // one that an attacker wrote takes no other away
-			runs = append(runs, r)
-		}
-	})
+	err := s.query(ctx, `SELECT id, gateway, starts_at, ends_at, daily, ended_at, result FROM reconciliations ORDER BY ended_at DESC, ends_at DESC LIMIT $1 + 0`, []any{limit},
+		func(row *row) {
+			var r reconcile.Run
+			var result string
+			row.Scan(&r.ID, &r.Gateway, instant{&r.Period.From}, instant{&r.Period.To}, flagged{&r.Daily}, instant{&r.EndedAt}, &result)
+			if json.Unmarshal([]byte(result), &r.Result) == nil { // one that an attacker wrote takes no other away
+				runs = append(runs, r)
+			}
+		})
 	return runs, err
 }
 

@@ -107,14 +107,8 @@ func (db *DB) ListSales(ctx context.Context, seller string, offset, limit int) (
 
 // Earnings lists what a seller earned in each month that is on record, from one to another.
 func (db *DB) Earnings(ctx context.Context, seller, from, to string) ([]sale.Month, error) {
-	var months []sale.Month
-	err := db.query(ctx, `SELECT month, amount FROM earnings WHERE seller_id = $1 AND month BETWEEN $2 AND $3 ORDER BY month`,
-		[]any{seller, from, to}, func(r *row) {
-			var m sale.Month
-			r.Scan(&m.Month, &m.Earned)
-			months = append(months, m)
-		})
-	return months, err
+	return readAll(ctx, db.query, `SELECT month, amount FROM earnings WHERE seller_id = $1 AND month BETWEEN $2 AND $3 ORDER BY month`,
+		[]any{seller, from, to}, func(m *sale.Month, _ ...any) []any { return []any{&m.Month, &m.Earned} })
 }
 
 // PendingByDay sums what is left of a seller's pending sales by the day on which they become available.
@@ -204,10 +198,8 @@ func (tx *Tx) AddEarnings(ctx context.Context, seller, month string, amount mone
 // DueSales lists pending sales whose holding period is over, and keeps others from releasing them: those longest
 // due, in the order of their sellers, because the balances are locked in that order everywhere.
 func (tx *Tx) DueSales(ctx context.Context, now time.Time, limit int) ([]string, error) {
-	var ids []string
-	err := tx.each(ctx, `WITH due AS MATERIALIZED (
+	return readAll(ctx, tx.each, `WITH due AS MATERIALIZED (
 			SELECT id, seller_id FROM sales WHERE due_at <= $1 AND released_at IS NULL
 			ORDER BY due_at LIMIT $2 + 0`+tx.dialect.skipLocked+`)
-		SELECT id FROM due ORDER BY seller_id, id`, []any{micros(now), limit}, collect(&ids, itself))
-	return ids, err
+		SELECT id FROM due ORDER BY seller_id, id`, []any{micros(now), limit}, itself[string])
 }

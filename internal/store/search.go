@@ -26,13 +26,7 @@ func (db *DB) MatchUsers(ctx context.Context, text, emailPrefix string, inName [
 	if emailPrefix == "" {
 		end = ""
 	}
-	var all []auth.User
-	err := db.query(ctx, matchedUsers, []any{text, emailPrefix, end, limit, holding(inName[0]), holding(inName[1]), holding(inName[2])}, func(r *row) {
-		var u storedUser
-		r.Scan(u.dest()...)
-		all = append(all, u.User)
-	})
-	return all, err
+	return db.users(ctx, matchedUsers, text, emailPrefix, end, limit, holding(inName[0]), holding(inName[1]), holding(inName[2]))
 }
 
 var likeEscaper = strings.NewReplacer("\\", "\\\\", "%", "\\%", "_", "\\_")
@@ -83,9 +77,7 @@ var accountsEndingIn = selectBankAccounts + `WHERE last4 = $1 ORDER BY id DESC L
 
 // AccountsEndingIn lists bank accounts by the last four digits of their numbers, newest first.
 func (db *DB) AccountsEndingIn(ctx context.Context, last4 string, limit int) ([]bank.Account, error) {
-	var list []bank.Account
-	err := db.query(ctx, accountsEndingIn, []any{last4, limit}, collect(&list, bankAccountFields.dest))
-	return list, err
+	return readAll(ctx, db.query, accountsEndingIn, []any{last4, limit}, bankAccountFields.dest)
 }
 
 // SaleByID finds a sale, and reports whether there is one.

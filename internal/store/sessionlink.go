@@ -52,13 +52,7 @@ func (tx *Tx) DeleteUnusedLinksOfKey(ctx context.Context, keyID string) error {
 
 // SessionsOfKey lists the sessions that links of a service key opened.
 func (tx *Tx) SessionsOfKey(ctx context.Context, keyID string) ([]string, error) {
-	var all []string
-	err := tx.each(ctx, `SELECT session_id FROM session_links WHERE key_id = $1 AND session_id <> '' ORDER BY session_id`, []any{keyID}, func(r *row) {
-		var session string
-		r.Scan(&session)
-		all = append(all, session)
-	})
-	return all, err
+	return readAll(ctx, tx.each, `SELECT session_id FROM session_links WHERE key_id = $1 AND session_id <> '' ORDER BY session_id`, []any{keyID}, itself[string])
 }
 
 // SweepSessionLinks deletes up to limit links that expired before, and returns how many.

@@ -70,10 +70,8 @@ func (db *DB) UserExists(ctx context.Context, id string) (bool, error) {
 
 // UnsentPayouts lists a seller's payouts that the gateway is not known to have, and locks them.
 func (tx *Tx) UnsentPayouts(ctx context.Context, seller string) ([]payout.Payout, error) {
-	var unsent []payout.Payout
-	err := tx.each(ctx, selectPayouts+`WHERE p.seller_id = $1 AND p.status = 'processing'
-		AND p.state IN ('waiting', 'submitting', 'unknown') ORDER BY p.id`+tx.dialect.forUpdate("p"), []any{seller}, collect(&unsent, payoutDest))
-	return unsent, err
+	return readAll(ctx, tx.each, selectPayouts+`WHERE p.seller_id = $1 AND p.status = 'processing'
+		AND p.state IN ('waiting', 'submitting', 'unknown') ORDER BY p.id`+tx.dialect.forUpdate("p"), []any{seller}, payoutDest)
 }
 
 // RecordUnmatchedTransfer stores an unmatched transfer and reports whether it is new. One that is there and that nobody has resolved gets

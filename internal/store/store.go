@@ -205,6 +205,12 @@ func collect[R any](list *[]R, dest func(row *R, more ...any) []any) func(*row) 
 	}
 }
 
+// readAll collects what a query finds.
+func readAll[R any](ctx context.Context, read queryFunc, query string, args []any, dest func(row *R, more ...any) []any) (list []R, err error) {
+	err = read(ctx, query, args, collect(&list, dest))
+	return list, err
+}
+
 // itself is where a row of one column is scanned to.
 func itself[R any](row *R, more ...any) []any { return append([]any{row}, more...) }
 

@@ -270,9 +270,7 @@ func (tx *Tx) SweepDeliveries(ctx context.Context, before time.Time, limit int) 
 // Deliveries lists those that a filter selects, newest first.
 func (s webhookStore) Deliveries(ctx context.Context, f webhook.Filter) ([]webhook.Delivery, error) {
 	query, args := deliveriesQuery(f)
-	var all []webhook.Delivery
-	err := s.query(ctx, query, args, collect(&all, deliveryFields.dest))
-	return all, err
+	return readAll(ctx, s.query, query, args, deliveryFields.dest)
 }
 
 // deliveriesQuery writes what a filter selects as conditions that indexes fit.
