@@ -139,8 +139,6 @@ type Tx interface {
 	InsertMailRequest(ctx context.Context, r MailRequest) error
 	// TakeMailRequest takes out the oldest request that no other transaction is taking, if there is one.
 	TakeMailRequest(ctx context.Context) (MailRequest, bool, error)
-	// SweepMailTokens deletes up to limit tokens that have expired by now, and returns how many.
-	SweepMailTokens(ctx context.Context, now time.Time, limit int) (int64, error)
 
 	// UserByIdentity finds the user that an identity is linked to, if it is linked, and keeps both so
 	// until the transaction ends.
@@ -185,8 +183,6 @@ type Tx interface {
 	DeleteUnusedLinksOfKey(ctx context.Context, keyID string) error
 	// SessionsOfKey lists the sessions that links of a service key opened.
 	SessionsOfKey(ctx context.Context, keyID string) ([]string, error)
-	// SweepSessionLinks deletes up to limit links that expired before, and returns how many.
-	SweepSessionLinks(ctx context.Context, before time.Time, limit int) (int64, error)
 	// MarkServiceKeyUsed stores the day of a key's last use, unless a later one is stored.
 	MarkServiceKeyUsed(ctx context.Context, keyID, day string) error
 	// SetProductsListed records how many products a seller has listed, and reports whether there is such a seller.
@@ -200,9 +196,10 @@ type Tx interface {
 	ForgetThrottle(ctx context.Context, bucket string) error
 	// RefundThrottle takes one attempt back.
 	RefundThrottle(ctx context.Context, bucket string, cost time.Duration) error
-	// Sweep deletes sessions whose cap was before sessionsBefore, throttle buckets that are empty by
-	// now, and notes of sign-ins kept until now: up to limit rows of each. It returns how many.
-	Sweep(ctx context.Context, now, sessionsBefore time.Time, limit int) (int64, error)
+	// Sweep deletes sessions whose cap was before sessionsBefore, throttle buckets that are empty by now, notes of sign-ins
+	// kept until now, mailed tokens that have expired by now, and links that expired before linksBefore: up to limit rows of
+	// each. It returns how many.
+	Sweep(ctx context.Context, now, sessionsBefore, linksBefore time.Time, limit int) (int64, error)
 	ImportTx
 	EraseTx
 }

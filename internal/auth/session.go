@@ -103,21 +103,12 @@ const (
 )
 
 // Sweep deletes sessions long past their cap, empty throttle buckets, sign-ins through a provider that are too old to
-// come back, and mailed tokens that have expired, a batch of each at most, and returns how many rows that was.
-func (s *Service) Sweep(ctx context.Context) (int64, error) {
-	var deleted int64
-	err := s.o.Store.InTx(ctx, func(tx Tx) (err error) {
+// come back, mailed tokens that have expired, and links that expired long ago, a batch of each at most. It returns how many
+// rows that was.
+func (s *Service) Sweep(ctx context.Context) (deleted int64, err error) {
+	err = s.o.Store.InTx(ctx, func(tx Tx) (err error) {
 		now := s.o.Now()
-		if deleted, err = tx.Sweep(ctx, now, now.Add(-deadSessionsKept), sweepBatch); err != nil {
-			return err
-		}
-		tokens, err := tx.SweepMailTokens(ctx, now, sweepBatch)
-		deleted += tokens
-		if err != nil {
-			return err
-		}
-		links, err := tx.SweepSessionLinks(ctx, now.Add(-LinkSessionLife), sweepBatch)
-		deleted += links
+		deleted, err = tx.Sweep(ctx, now, now.Add(-deadSessionsKept), now.Add(-LinkSessionLife), sweepBatch)
 		return err
 	})
 	return deleted, err

@@ -422,18 +422,22 @@ func (tx *Tx) ForgetThrottle(ctx context.Context, bucket string) error {
 }
 
 // Sweep deletes up to limit rows each of what no longer matters, and returns how many.
-func (tx *Tx) Sweep(ctx context.Context, now, sessionsBefore time.Time, limit int) (int64, error) {
-	sessions, err := tx.exec(ctx, `DELETE FROM sessions WHERE id IN
-		(SELECT id FROM sessions WHERE cap_at < $1 ORDER BY cap_at LIMIT $2 + 0`+tx.dialect.skipLocked+`)`, micros(sessionsBefore), limit)
-	if err != nil {
-		return 0, err
+func (tx *Tx) Sweep(ctx context.Context, now, sessionsBefore, linksBefore time.Time, limit int) (swept int64, err error) {
+	for _, s := range []struct {
+		before time.Time
+		rows   string
+	}{
+		{sessionsBefore, `sessions WHERE id IN (SELECT id FROM sessions WHERE cap_at < $1 ORDER BY cap_at`},
+		{now, `throttles WHERE virtual_at < $1 AND bucket IN (SELECT bucket FROM throttles WHERE virtual_at < $1 ORDER BY virtual_at`},
+		{now, `used_sign_ins WHERE state IN (SELECT state FROM used_sign_ins WHERE expires_at < $1 ORDER BY expires_at`},
+		{now, `mail_tokens WHERE hash IN (SELECT hash FROM mail_tokens WHERE expires_at < $1 ORDER BY expires_at`},
+		{linksBefore, `session_links WHERE hash IN (SELECT hash FROM session_links WHERE expires_at < $1 ORDER BY expires_at`},
+	} {
+		n, err := tx.exec(ctx, `DELETE FROM `+s.rows+` LIMIT $2 + 0`+tx.dialect.skipLocked+`)`, micros(s.before), limit)
+		if err != nil {
+			return 0, err
+		}
+		swept += n
 	}
-	buckets, err := tx.exec(ctx, `DELETE FROM throttles WHERE virtual_at < $1 AND bucket IN
-		(SELECT bucket FROM throttles WHERE virtual_at < $1 ORDER BY virtual_at LIMIT $2 + 0`+tx.dialect.skipLocked+`)`, micros(now), limit)
-	if err != nil {
-		return 0, err
-	}
-	used, err := tx.exec(ctx, `DELETE FROM used_sign_ins WHERE state IN
-		(SELECT state FROM used_sign_ins WHERE expires_at < $1 ORDER BY expires_at LIMIT $2 + 0`+tx.dialect.skipLocked+`)`, micros(now), limit)
-	return sessions + buckets + used, err
+	return swept, nil
 }

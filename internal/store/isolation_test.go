@@ -288,7 +288,7 @@ func TestDueRows_Concurrent_SkipLocked(t *testing.T) {
 		}, 4},
 		"sales":           {func(tx *store.Tx) ([]string, error) { return tx.DueSales(ctx, morning, 4) }, 4},
 		"keys and events": {func(tx *store.Tx) ([]string, error) { return deleted(tx.Forget(ctx, later, later, 4)) }, 8},
-		"sessions of old": {func(tx *store.Tx) ([]string, error) { return deleted(tx.Sweep(ctx, morning, later, 4)) }, 4},
+		"sessions of old": {func(tx *store.Tx) ([]string, error) { return deleted(tx.Sweep(ctx, morning, later, morning, 4)) }, 4},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var one, other, none []string

@@ -182,9 +182,3 @@ func (tx *Tx) TakeMailRequest(ctx context.Context) (auth.MailRequest, bool, erro
 		&r.ID, &r.Email, &r.From.Address, &r.From.Agent, instant{&r.At})
 	return r, ok, err
 }
-
-// SweepMailTokens deletes up to limit tokens that have expired, and returns how many.
-func (tx *Tx) SweepMailTokens(ctx context.Context, now time.Time, limit int) (int64, error) {
-	return tx.exec(ctx, `DELETE FROM mail_tokens WHERE hash IN
-		(SELECT hash FROM mail_tokens WHERE expires_at < $1 ORDER BY expires_at LIMIT $2 + 0`+tx.dialect.skipLocked+`)`, micros(now), limit)
-}

@@ -54,9 +54,3 @@ func (tx *Tx) DeleteUnusedLinksOfKey(ctx context.Context, keyID string) error {
 func (tx *Tx) SessionsOfKey(ctx context.Context, keyID string) ([]string, error) {
 	return readAll(ctx, tx.each, `SELECT session_id FROM session_links WHERE key_id = $1 AND session_id <> '' ORDER BY session_id`, []any{keyID}, itself[string])
 }
-
-// SweepSessionLinks deletes up to limit links that expired before, and returns how many.
-func (tx *Tx) SweepSessionLinks(ctx context.Context, before time.Time, limit int) (int64, error) {
-	return tx.exec(ctx, `DELETE FROM session_links WHERE hash IN
-		(SELECT hash FROM session_links WHERE expires_at < $1 ORDER BY expires_at LIMIT $2 + 0`+tx.dialect.skipLocked+`)`, micros(before), limit)
-}

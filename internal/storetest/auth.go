@@ -512,7 +512,7 @@ func testSweep(_ *testing.T, b *bench) {
 	})
 	for i, want := range []int64{10, 4, 0} { // 7 sessions and 7 buckets, five of each at a time
 		b.update(func(tx *store.Tx) error {
-			n, err := tx.Sweep(b.ctx(), signedInAt.Add(time.Hour), cutoff, 5)
+			n, err := tx.Sweep(b.ctx(), signedInAt.Add(time.Hour), cutoff, cutoff, 5)
 			if n != want {
 				b.Errorf("sweep %d deleted %d rows, want %d", i, n, want)
 			}

@@ -117,7 +117,7 @@ func testUsedSignIns(_ *testing.T, b *bench) {
 	sweep := func(now time.Time, want int64) {
 		b.Helper()
 		b.update(func(tx *store.Tx) error {
-			n, err := tx.Sweep(b.ctx(), now, signedInAt, 5)
+			n, err := tx.Sweep(b.ctx(), now, signedInAt, signedInAt, 5)
 			if n != want {
 				b.Errorf("swept %d, want %d", n, want)
 			}

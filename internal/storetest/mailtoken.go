@@ -237,7 +237,7 @@ func testSweptMailTokens(t *testing.T, b *bench) {
 	sweep := func(at time.Time, want int64) {
 		t.Helper()
 		b.update(func(tx *store.Tx) error {
-			n, err := tx.SweepMailTokens(b.ctx(), at, 1)
+			n, err := tx.Sweep(b.ctx(), at, b.now, b.now, 1)
 			if n != want {
 				t.Errorf("swept %d, want %d", n, want)
 			}

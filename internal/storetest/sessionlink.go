@@ -79,7 +79,7 @@ func testSessionLinks(_ *testing.T, b *bench) {
 			return fmt.Errorf("a link of another user: %w", err)
 		}
 		for want, before := range []time.Time{link.ExpiresAt, link.ExpiresAt.Add(time.Microsecond)} {
-			if n, err := tx.SweepSessionLinks(b.ctx(), before, 10); n != int64(want) || err != nil {
+			if n, err := tx.Sweep(b.ctx(), b.now, b.now, before, 10); n != int64(want) || err != nil {
 				return fmt.Errorf("swept %d, %w; want %d", n, err, want)
 			}
 		}
