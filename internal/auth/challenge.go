@@ -152,11 +152,7 @@ func (s *Service) LoginFactor(ctx context.Context, r SecondStep) (SignIn, error)
 		return SignIn{}, err
 	}
 	user, found, err := s.o.Store.UserByID(ctx, c.User)
-	if errors.Is(err, ErrTampered) {
-		s.tampered(ctx, tamperedUser, slog.String("user_id", user.ID))
-		return SignIn{}, ErrChallenge.Because(err)
-	}
-	if err != nil {
+	if err = s.refuseTampered(ctx, err, ErrChallenge, tamperedUser, slog.String("user_id", user.ID)); err != nil {
 		return SignIn{}, err
 	}
 	if !found || user.Suspended || passwordBinding(user.PasswordHash) != c.Password {
@@ -245,11 +241,7 @@ func (s *Service) answerByIdentity(ctx context.Context, tx Tx, user User, c chal
 	}
 	who := *c.Identity
 	owner, linked, err := tx.UserByIdentity(ctx, who.Issuer, who.Subject)
-	if errors.Is(err, ErrTampered) {
-		s.tampered(ctx, tamperedIdentity, slog.String("user", owner.ID), slog.String("issuer", who.Issuer))
-		return ErrChallenge.Because(err)
-	}
-	if err != nil || linked && owner.ID == user.ID {
+	if err = s.refuseTampered(ctx, err, ErrChallenge, tamperedIdentity, slog.String("user", owner.ID), slog.String("issuer", who.Issuer)); err != nil || linked && owner.ID == user.ID {
 		return err
 	}
 	user, found, err := tx.UserForUpdate(ctx, user.ID)

@@ -72,10 +72,7 @@ func (s *Service) admitIdentity(ctx context.Context, who Identity, f flow, r Pro
 			return tx.InsertSession(ctx, started)
 		})
 	}
-	if errors.Is(err, ErrTampered) {
-		s.tampered(ctx, tamperedIdentity, slog.String("user", user.ID), slog.String("issuer", who.Issuer))
-		err = ErrSuspended.Because(err)
-	}
+	err = s.refuseTampered(ctx, err, ErrSuspended, tamperedIdentity, slog.String("user", user.ID), slog.String("issuer", who.Issuer))
 	if err != nil {
 		return SignIn{}, err
 	}

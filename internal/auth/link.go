@@ -125,11 +125,7 @@ func (s *Service) OpenSessionLink(ctx context.Context, token, presented string, 
 		}
 		return tx.InsertSession(ctx, session)
 	})
-	if errors.Is(err, ErrTampered) {
-		s.tampered(ctx, tamperedSessionLink, slog.String("user_id", user.ID))
-		err = ErrLink.Because(err)
-	}
-	if err != nil {
+	if err = s.refuseTampered(ctx, err, ErrLink, tamperedSessionLink, slog.String("user_id", user.ID)); err != nil {
 		return SignIn{}, err
 	}
 	signIn, err := s.signInto(user, session.ID, session.Counter, now)

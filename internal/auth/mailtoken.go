@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"log/slog"
 	"math/big"
@@ -115,25 +114,20 @@ func (t MailToken) request() mail.Request {
 // mailToken finds a token that permits something, or fails with [ErrMailToken].
 func (s *Service) mailToken(ctx context.Context, text string, purpose MailPurpose) (MailToken, error) {
 	t, found, err := s.o.Store.MailToken(ctx, hashToken(text), purpose, s.o.Now())
-	if errors.Is(err, ErrTampered) {
-		s.tampered(ctx, tamperedMailToken, slog.String("user_id", t.UserID))
-		return MailToken{}, ErrMailToken.Because(err)
-	}
 	if err == nil && !found {
 		err = ErrMailToken
 	}
-	return t, err
+	if err = s.refuseTampered(ctx, err, ErrMailToken, tamperedMailToken, slog.String("user_id", t.UserID)); err != nil {
+		return MailToken{}, err
+	}
+	return t, nil
 }
 
 // useMailToken uses a token up, and finds its user, who stays as they are until the transaction ends. It fails with
 // [ErrMailToken]. The user is locked first, as by all that changes users.
 func (s *Service) useMailToken(ctx context.Context, tx Tx, t MailToken) (User, error) {
 	u, found, err := tx.UserForUpdate(ctx, t.UserID)
-	if errors.Is(err, ErrTampered) {
-		s.tampered(ctx, tamperedUser, slog.String("user_id", t.UserID))
-		return User{}, ErrMailToken.Because(err)
-	}
-	if err != nil {
+	if err = s.refuseTampered(ctx, err, ErrMailToken, tamperedUser, slog.String("user_id", t.UserID)); err != nil {
 		return User{}, err
 	}
 	// A team that suspends a stolen account must not keep its owner from taking it back. That lets nobody in.

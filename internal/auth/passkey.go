@@ -306,11 +306,7 @@ func (s *Service) loginPasskey(ctx context.Context, answer []byte, from Device, 
 		return SignIn{}, err
 	}
 	user, found, err := s.o.Store.UserByID(ctx, a.user)
-	if errors.Is(err, ErrTampered) {
-		s.tampered(ctx, tamperedUser, slog.String("user_id", user.ID))
-		return SignIn{}, ErrPasskey.Because(err)
-	}
-	if err != nil {
+	if err = s.refuseTampered(ctx, err, ErrPasskey, tamperedUser, slog.String("user_id", user.ID)); err != nil {
 		return SignIn{}, err
 	}
 	if !found || user.Suspended {

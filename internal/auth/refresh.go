@@ -86,11 +86,7 @@ func (s *Service) Refresh(ctx context.Context, refreshToken string) (SignIn, err
 // renew makes the tokens of a session that was refreshed, unless the service did not write its user.
 func (s *Service) renew(ctx context.Context, session, userID string, counter int64, now time.Time) (SignIn, error) {
 	u, found, err := s.o.Store.UserByID(ctx, userID)
-	if errors.Is(err, ErrTampered) {
-		s.tampered(ctx, tamperedUser, slog.String("user_id", userID))
-		return SignIn{}, ErrRefresh.Because(err)
-	}
-	if err != nil {
+	if err = s.refuseTampered(ctx, err, ErrRefresh, tamperedUser, slog.String("user_id", userID)); err != nil {
 		return SignIn{}, err
 	}
 	if !found || u.Suspended {

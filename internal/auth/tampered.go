@@ -2,7 +2,10 @@ package auth
 
 import (
 	"context"
+	"errors"
 	"log/slog"
+
+	"bursar/internal/fault"
 )
 
 // Kinds of rows that are refused if they were changed in the database.
@@ -28,4 +31,13 @@ func (s *Service) tampered(ctx context.Context, kind string, attrs ...slog.Attr)
 	if s.o.Tampered != nil {
 		s.o.Tampered(kind)
 	}
+}
+
+// refuseTampered tells the operator if err is [ErrTampered], and makes it the answer that a caller may see. It returns any other err as it is.
+func (s *Service) refuseTampered(ctx context.Context, err error, answer *fault.Error, kind string, attrs ...slog.Attr) error {
+	if !errors.Is(err, ErrTampered) {
+		return err
+	}
+	s.tampered(ctx, kind, attrs...)
+	return answer.Because(err)
 }

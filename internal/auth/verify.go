@@ -156,11 +156,7 @@ func (s *Service) VerifyEmailByCode(ctx context.Context, p Principal, code strin
 			return err
 		}
 		t, found, err := tx.CodeToken(ctx, u.ID, now)
-		if errors.Is(err, ErrTampered) {
-			s.tampered(ctx, tamperedMailToken, slog.String("user_id", u.ID))
-			return ErrCode.Because(err)
-		}
-		if err != nil {
+		if err = s.refuseTampered(ctx, err, ErrCode, tamperedMailToken, slog.String("user_id", u.ID)); err != nil {
 			return err
 		}
 		if !found || t.Tries >= maxCodeTries {
@@ -189,11 +185,7 @@ func (s *Service) VerifyEmailByCode(ctx context.Context, p Principal, code strin
 // with [ErrToken].
 func (s *Service) userOfSession(ctx context.Context, tx Tx, p Principal) (User, error) {
 	u, found, err := tx.UserForUpdate(ctx, p.UserID)
-	if errors.Is(err, ErrTampered) {
-		s.tampered(ctx, tamperedUser, slog.String("user_id", p.UserID))
-		return User{}, ErrToken.Because(err)
-	}
-	if err != nil {
+	if err = s.refuseTampered(ctx, err, ErrToken, tamperedUser, slog.String("user_id", p.UserID)); err != nil {
 		return User{}, err
 	}
 	session, alive, err := tx.Session(ctx, p.Session)
