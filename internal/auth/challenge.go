@@ -64,11 +64,7 @@ func (s *Service) challenge(user User, method string, all []Factor, who *Identit
 	if who != nil {
 		c.Identity = &challengeIdentity{who.Issuer, who.Subject, who.Email}
 	}
-	text, err := json.Marshal(c)
-	if err != nil {
-		return err
-	}
-	encrypted, err := s.o.Encrypter.Encrypt(string(text), challengePurpose)
+	encrypted, err := s.encryptJSON(c, challengePurpose)
 	if err != nil {
 		return err
 	}
@@ -128,10 +124,7 @@ func (s *Service) SecondStepMethods(ctx context.Context, encrypted string) (byAp
 
 // openChallenge fails with [ErrChallenge].
 func (s *Service) openChallenge(encrypted string) (c challenge, err error) {
-	text, err := s.o.Encrypter.Decrypt(encrypted, challengePurpose)
-	if err == nil {
-		err = json.Unmarshal([]byte(text), &c)
-	}
+	err = s.decryptJSON(encrypted, challengePurpose, &c)
 	if err != nil || !s.o.Now().Before(c.At.Add(ChallengeLife)) {
 		return c, ErrChallenge
 	}

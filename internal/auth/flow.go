@@ -99,11 +99,7 @@ func (s *Service) BeginSignIn(ctx context.Context, start ProviderStart) (BegunSi
 	if err != nil {
 		return BegunSignIn{}, asUnavailable(ctx, err)
 	}
-	text, err := json.Marshal(f)
-	if err != nil {
-		return BegunSignIn{}, fmt.Errorf("write down a sign-in: %w", err)
-	}
-	encrypted, err := s.o.Encrypter.Encrypt(string(text), flowPurpose+name)
+	encrypted, err := s.encryptJSON(f, flowPurpose+name)
 	if err != nil {
 		return BegunSignIn{}, fmt.Errorf("encrypt a sign-in: %w", err)
 	}

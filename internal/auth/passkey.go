@@ -42,11 +42,7 @@ type passkeyChallenge struct {
 }
 
 func (s *Service) newPasskeyChallenge(use passkeyUse) ([]byte, error) {
-	text, err := json.Marshal(passkeyChallenge{id.Random(nonceDigits), s.o.Now()})
-	if err != nil {
-		return nil, err
-	}
-	encrypted, err := s.o.Encrypter.Encrypt(string(text), use.context())
+	encrypted, err := s.encryptJSON(passkeyChallenge{id.Random(nonceDigits), s.o.Now()}, use.context())
 	return []byte(encrypted), err
 }
 
@@ -57,10 +53,7 @@ func (s *Service) openPasskeyChallenge(encoded string, use passkeyUse) (c passke
 	if err != nil {
 		return c, ErrPasskey.Because(err)
 	}
-	text, err := s.o.Encrypter.Decrypt(string(encrypted), use.context())
-	if err == nil {
-		err = json.Unmarshal([]byte(text), &c)
-	}
+	err = s.decryptJSON(string(encrypted), use.context(), &c)
 	if err == nil && !s.o.Now().Before(c.At.Add(ChallengeLife)) {
 		err = errors.New("the challenge is too old")
 	}
@@ -139,12 +132,8 @@ func (s *Service) ConfirmPasskey(ctx context.Context, p Principal, factor string
 		if slices.ContainsFunc(registered, func(k passkeyKey) bool { return k.is(key.ID) }) {
 			return f, ErrPasskeyKnown
 		}
-		text, err := json.Marshal(key)
-		if err != nil {
-			return f, err
-		}
 		f.Counter = counter
-		f.Secret, err = s.o.Encrypter.Encrypt(string(text), secretContext(f))
+		f.Secret, err = s.encryptJSON(key, secretContext(f))
 		return f, err
 	})
 }
@@ -171,10 +160,7 @@ func (s *Service) passkeyKeys(all []Factor) ([]passkeyKey, error) {
 }
 
 func (s *Service) passkeyKey(f Factor) (key passkeyKey, err error) {
-	text, err := s.o.Encrypter.Decrypt(f.Secret, secretContext(f))
-	if err == nil {
-		err = json.Unmarshal([]byte(text), &key)
-	}
+	err = s.decryptJSON(f.Secret, secretContext(f), &key)
 	if err != nil {
 		err = fmt.Errorf("second factor %s can't be decrypted: %w", f.ID, err)
 	}

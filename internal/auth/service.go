@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -113,3 +114,20 @@ type SignIn struct {
 
 // JWKS is the public keys that access tokens can be checked with, as application/jwk-set+json.
 func (s *Service) JWKS() []byte { return s.o.Keys.JWKS() }
+
+// encryptJSON is what [Service.decryptJSON] reads in the same context.
+func (s *Service) encryptJSON(v any, context string) (string, error) {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return "", err
+	}
+	return s.o.Encrypter.Encrypt(string(text), context)
+}
+
+func (s *Service) decryptJSON(encrypted, context string, v any) error {
+	text, err := s.o.Encrypter.Decrypt(encrypted, context)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal([]byte(text), v)
+}

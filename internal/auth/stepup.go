@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"strconv"
 	"strings"
@@ -119,11 +118,7 @@ func (s *Service) StepUp(ctx context.Context, p Principal, r StepUp) (encrypted 
 		return "", time.Time{}, err
 	}
 	until = s.o.Now().Add(ProofLife)
-	text, err := json.Marshal(proof{user.ID, p.Session, r.Action, bound(r.Bound), byCode, id.Random(nonceDigits), until})
-	if err != nil {
-		return "", time.Time{}, err
-	}
-	encrypted, err = s.o.Encrypter.Encrypt(string(text), proofPurpose)
+	encrypted, err = s.encryptJSON(proof{user.ID, p.Session, r.Action, bound(r.Bound), byCode, id.Random(nonceDigits), until}, proofPurpose)
 	return encrypted, until, err
 }
 
@@ -308,11 +303,8 @@ func (s *Service) UseProof(ctx context.Context, tx Tx, p Principal, a Action, to
 
 // useProof uses up a proof, which has to be made with a second factor if there is one among all.
 func (s *Service) useProof(ctx context.Context, tx ProofTx, p Principal, all []Factor, a Action, to ...string) error {
-	text, err := s.o.Encrypter.Decrypt(p.Proof, proofPurpose)
 	var given proof
-	if err == nil {
-		err = json.Unmarshal([]byte(text), &given)
-	}
+	err := s.decryptJSON(p.Proof, proofPurpose, &given)
 	if err != nil || hasFactor(all) && !given.ByCode || given.User != p.UserID || given.Session != p.Session || given.Action != a || given.Bound != bound(to) || !s.o.Now().Before(given.Until) {
 		return s.stepUpRequired(p, all, a, to)
 	}
