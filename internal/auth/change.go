@@ -151,7 +151,7 @@ func (s *Service) setPassword(ctx context.Context, tx Tx, p Principal, old, hash
 		return err
 	}
 	_, err := s.o.Mails.Queue(ctx, tx, mail.Mail{User: p.UserID, Data: mail.PasswordChanged{
-		At: now, First: old == "", Address: from.inMail().Address, Agent: from.inMail().Agent,
+		Origin: from.origin(now), First: old == "",
 	}})
 	return err
 }

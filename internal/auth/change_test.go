@@ -241,7 +241,7 @@ func TestChangePassword_TellsTheOwner(t *testing.T) {
 	if _, err := w.ChangePassword(t.Context(), p, password, "another-password-9", from); err != nil {
 		t.Fatal(err)
 	}
-	want := []mail.PasswordChanged{{At: w.clock.Now(), Address: "198.51.100.4", Agent: "Firefox on Linux"}}
+	want := []mail.PasswordChanged{{Origin: mail.Origin{At: w.clock.Now(), Address: "198.51.100.4", Agent: "Firefox on Linux"}}}
 	if diff := cmp.Diff(want, of[mail.PasswordChanged](w.mailbox.To(email))); diff != "" {
 		t.Error(diff)
 	}

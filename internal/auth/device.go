@@ -11,6 +11,7 @@ import (
 	"unicode"
 
 	"bursar/internal/id"
+	"bursar/internal/mail"
 )
 
 // Device is where a request comes from.
@@ -138,7 +139,7 @@ func DeviceName(agent string) string {
 	return browser + system
 }
 
-// inMail is what a mail shows of a device. The agent could carry a link or a message, so that a mail of ours would be spam.
-func (d Device) inMail() Device {
-	return Device{Address: printable(d.Address, maxAddressBytes), Agent: DeviceName(d.Agent)}
+// origin is what a mail shows of a device. The agent could carry a link or a message, so that a mail of ours would be spam.
+func (d Device) origin(at time.Time) mail.Origin {
+	return mail.Origin{At: at, Address: printable(d.Address, maxAddressBytes), Agent: DeviceName(d.Agent)}
 }

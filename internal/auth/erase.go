@@ -122,7 +122,7 @@ func (s *Service) erase(ctx context.Context, tx Tx, p Principal, from Device) er
 	if err != nil {
 		return err
 	}
-	notice := mail.AccountDeleted{At: now, Address: from.inMail().Address, Agent: from.inMail().Agent}
+	notice := mail.AccountDeleted{Origin: from.origin(now)}
 	for _, to := range addresses {
 		if _, err := s.o.Mails.Queue(ctx, tx, mail.Mail{To: to, Data: notice}); err != nil {
 			return err

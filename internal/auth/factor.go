@@ -339,7 +339,7 @@ func (s *Service) UndoFactors(ctx context.Context, token string, from Device) er
 			return err
 		}
 		_, err = s.o.Mails.Queue(ctx, tx, mail.Mail{User: u.ID, Data: mail.FactorChanged{
-			At: s.o.Now(), All: true, HoldUntil: until, Address: from.inMail().Address, Agent: from.inMail().Agent,
+			Origin: from.origin(s.o.Now()), All: true, HoldUntil: until,
 		}})
 		return err
 	})
@@ -430,8 +430,7 @@ func (s *Service) notifyFactor(ctx context.Context, tx Tx, user User, what ledge
 		return err
 	}
 	_, err := s.o.Mails.Queue(ctx, tx, mail.Mail{User: user.ID, Data: mail.FactorChanged{
-		At: s.o.Now(), Added: what == ledger.AccountFactorAdded, Passkey: f.Kind == FactorPasskey, HoldUntil: holdUntil,
-		Address: from.inMail().Address, Agent: from.inMail().Agent,
+		Origin: from.origin(s.o.Now()), Added: what == ledger.AccountFactorAdded, Passkey: f.Kind == FactorPasskey, HoldUntil: holdUntil,
 	}})
 	return err
 }

@@ -87,7 +87,7 @@ func (s *Service) AnswerMailRequest(ctx context.Context) (answered int, err erro
 
 // mailReset answers a request for another password.
 func (s *Service) mailReset(ctx context.Context, tx Tx, u User, r MailRequest, now time.Time) error {
-	request := mail.Request{At: r.At, Address: r.From.inMail().Address, Agent: r.From.inMail().Agent}
+	request := mail.Request{Origin: r.From.origin(r.At)}
 	if u.PasswordHash == "" {
 		linked, err := tx.Identities(ctx, u.ID)
 		if err != nil {
@@ -173,7 +173,7 @@ func (s *Service) reset(ctx context.Context, tx Tx, t MailToken, hash string, fr
 		return err
 	}
 	_, err = s.o.Mails.Queue(ctx, tx, mail.Mail{User: u.ID, To: u.Email, Data: mail.PasswordChanged{
-		At: now, Reset: true, HoldUntil: holdUntil, Address: from.inMail().Address, Agent: from.inMail().Agent,
+		Origin: from.origin(now), Reset: true, HoldUntil: holdUntil,
 	}})
 	return err
 }

@@ -108,7 +108,7 @@ func newMailToken(purpose MailPurpose, userID string, from Device, now time.Time
 
 // request is the request for a token, as its mail shows it.
 func (t MailToken) request() mail.Request {
-	return mail.Request{At: t.CreatedAt, Address: t.From.inMail().Address, Agent: t.From.inMail().Agent}
+	return mail.Request{Origin: t.From.origin(t.CreatedAt)}
 }
 
 // mailToken finds a token that permits something, or fails with [ErrMailToken].

@@ -169,7 +169,7 @@ func (s *Service) ResetPassword(ctx context.Context, by decision.By, userID, pas
 		if err != nil {
 			return err
 		}
-		notice := mail.PasswordChanged{At: now, First: user.PasswordHash == "", HoldUntil: until}
+		notice := mail.PasswordChanged{Origin: mail.Origin{At: now}, First: user.PasswordHash == "", HoldUntil: until}
 		if _, err := s.o.Mails.Queue(ctx, tx, mail.Mail{User: userID, Data: notice}); err != nil {
 			return err
 		}

@@ -137,8 +137,7 @@ func (s *Service) notifyIdentity(ctx context.Context, tx Tx, userID string, what
 	}
 	_, label := s.providerOf(issuer)
 	_, err := s.o.Mails.Queue(ctx, tx, mail.Mail{User: userID, Data: mail.IdentityChanged{
-		At: s.o.Now(), Added: what == ledger.AccountIdentityLinked, Provider: label,
-		Address: from.inMail().Address, Agent: from.inMail().Agent,
+		Origin: from.origin(s.o.Now()), Added: what == ledger.AccountIdentityLinked, Provider: label,
 	}})
 	return err
 }

@@ -39,12 +39,10 @@ type Data interface{ Kind() Kind }
 // PasswordChanged tells the owner of an account that its password was changed, that a first one was set, or that it was
 // reset by a link.
 type PasswordChanged struct {
-	At           time.Time
+	Origin
 	First, Reset bool
 	// HoldUntil is zero where payouts are not on hold.
 	HoldUntil time.Time
-	// Address and Agent are where the change came from; either may be empty.
-	Address, Agent string
 }
 
 // Kind is [KindPasswordChanged].
@@ -117,12 +115,15 @@ func (w WebhookDisabled) Path() string {
 	return "/dashboard/admin/webhooks/" + url.PathEscape(w.Endpoint)
 }
 
-// Request says when and from where a mail was asked for, so that its reader can tell whether they did. Address and Agent
-// may be empty.
-type Request struct {
+// Origin says when something was done, and from where, so that the reader of a mail can tell whether they did it. Address and
+// Agent may be empty.
+type Origin struct {
 	At             time.Time
 	Address, Agent string
 }
+
+// Request is when and from where a mail was asked for. Only such a mail has a source: limits by source must keep back no notice.
+type Request struct{ Origin }
 
 func (r Request) source() string { return r.Address }
 
@@ -222,13 +223,11 @@ const (
 
 // FactorChanged tells a user that a second factor was added or removed. HoldUntil is zero where payouts are not on hold.
 type FactorChanged struct {
-	At    time.Time
+	Origin
 	Added bool
 	// Passkey says that it is one, and no authenticator app. All says that all were removed, by the link in [FirstFactor].
 	Passkey, All bool
 	HoldUntil    time.Time
-	// Address and Agent are where the change came from; either may be empty.
-	Address, Agent string
 }
 
 // Kind is [KindFactorChanged].
@@ -251,22 +250,16 @@ func (f FirstFactor) Path() string { return "/remove-factors?token=" + url.Query
 
 // IdentityChanged tells a user that a provider was linked to the account or unlinked. Provider is what people call it.
 type IdentityChanged struct {
-	At       time.Time
+	Origin
 	Added    bool
 	Provider string
-	// Address and Agent are where the change came from; either may be empty.
-	Address, Agent string
 }
 
 // Kind is [KindIdentityChanged].
 func (IdentityChanged) Kind() Kind { return KindIdentityChanged }
 
 // AccountDeleted tells the former owner of an account that it was deleted.
-type AccountDeleted struct {
-	At time.Time
-	// Address and Agent are where the deletion came from; either may be empty.
-	Address, Agent string
-}
+type AccountDeleted struct{ Origin }
 
 // Kind is [KindAccountDeleted].
 func (AccountDeleted) Kind() Kind { return KindAccountDeleted }
@@ -287,12 +280,8 @@ type rule struct {
 const noticeAge = 48 * time.Hour
 
 var rules = map[Kind]rule{
-	KindPasswordChanged: {decode[PasswordChanged], noticeAge, false, "notice", PasswordChanged{
-		At: exampleTime, Address: "203.0.113.7", Agent: "Firefox on Linux",
-	}},
-	KindFactorChanged: {decode[FactorChanged], noticeAge, false, "notice", FactorChanged{
-		At: exampleTime, HoldUntil: exampleTime.Add(72 * time.Hour), Address: "203.0.113.7", Agent: "Firefox on Linux",
-	}},
+	KindPasswordChanged:     {decode[PasswordChanged], noticeAge, false, "notice", PasswordChanged{Origin: exampleOrigin}},
+	KindFactorChanged:       {decode[FactorChanged], noticeAge, false, "notice", FactorChanged{Origin: exampleOrigin, HoldUntil: exampleTime.Add(72 * time.Hour)}},
 	KindBankAccountReplaced: {decode[BankAccountReplaced], noticeAge, false, "notice", BankAccountReplaced{At: exampleTime, Was: "7812", Now: "4456", HoldUntil: exampleTime.Add(72 * time.Hour)}},
 	KindBankAccountRefused:  {decode[BankAccountRefused], noticeAge, false, "refusal", BankAccountRefused{At: exampleTime, Now: "4456"}},
 	KindWebhookDisabled:     {decode[WebhookDisabled], noticeAge, false, "notice", WebhookDisabled{At: exampleTime, Endpoint: "whe_0TMv3kQx8hPq2Zb7Lr4Wd9Wh", Address: "https://shop.example/bursar"}},
@@ -301,10 +290,8 @@ var rules = map[Kind]rule{
 		Payout: "pyt_0TMv3kQx8hPq2Zb7Lr4Wd9Wh", Amount: "₹500.00", Account: "4456", RequestedAt: exampleTime.Add(-time.Hour), At: exampleTime,
 		Reason: "The bank account does not exist.",
 	}},
-	KindIdentityChanged: {decode[IdentityChanged], noticeAge, false, "notice", IdentityChanged{
-		At: exampleTime, Added: true, Provider: "Google", Address: "203.0.113.7", Agent: "Firefox on Linux",
-	}},
-	KindAccountDeleted: {decode[AccountDeleted], noticeAge, false, "notice", AccountDeleted{At: exampleTime, Address: "203.0.113.7", Agent: "Firefox on Linux"}},
+	KindIdentityChanged: {decode[IdentityChanged], noticeAge, false, "notice", IdentityChanged{exampleOrigin, true, "Google"}},
+	KindAccountDeleted:  {decode[AccountDeleted], noticeAge, false, "notice", AccountDeleted{exampleOrigin}},
 	KindVerifyEmail: {decode[VerifyEmail], VerificationLife, true, "verification", VerifyEmail{
 		Request: exampleRequest, RegisteredAt: exampleTime, Name: "Asha Rao", Token: exampleToken, Code: "40718265",
 	}},
@@ -321,7 +308,10 @@ var exampleTime = time.Date(2026, 11, 2, 9, 30, 0, 0, time.UTC)
 
 var exampleToken = strings.Repeat("example0", 4)
 
-var exampleRequest = Request{At: exampleTime, Address: "203.0.113.7", Agent: "Firefox on Linux"}
+var (
+	exampleOrigin  = Origin{At: exampleTime, Address: "203.0.113.7", Agent: "Firefox on Linux"}
+	exampleRequest = Request{exampleOrigin}
+)
 
 // Examples is one mail of each kind, to try templates with.
 func Examples() []Data {

@@ -110,7 +110,7 @@ func (p *post) queue(user string) bool {
 	p.t.Helper()
 	queued := false
 	err := p.db.Auth().InTx(p.t.Context(), func(tx auth.Tx) (err error) {
-		queued, err = p.Queue(p.t.Context(), tx, mail.Mail{User: user, Data: mail.PasswordChanged{At: p.clock(), Agent: "Firefox"}})
+		queued, err = p.Queue(p.t.Context(), tx, mail.Mail{User: user, Data: mail.PasswordChanged{Origin: mail.Origin{At: p.clock(), Agent: "Firefox"}}})
 		return err
 	})
 	if err != nil {
@@ -496,7 +496,7 @@ func TestLimits_Asked(t *testing.T) {
 	if ask(mail.VerifyEmail{}, false) || !ask(mail.ResetPassword{}, false) {
 		t.Error("not each kind is limited to one a minute")
 	}
-	if !ask(mail.VerifyEmail{Request: mail.Request{Address: "203.0.113.7"}}, false) {
+	if !ask(mail.VerifyEmail{Request: mail.Request{Origin: mail.Origin{Address: "203.0.113.7"}}}, false) {
 		t.Error("a stranger's mail keeps back one that another address asks for")
 	}
 	p.later(time.Minute)

@@ -331,7 +331,7 @@ func (g *mailing) checkAsked() {
 	}
 	g.ahead += 48 * time.Hour
 	link := func() string {
-		return g.queue(s, mail.ResetPassword{Request: mail.Request{At: g.now(), Address: "203.0.113.9"}, Token: "not-a-link"})
+		return g.queue(s, mail.ResetPassword{Request: mail.Request{Origin: mail.Origin{At: g.now(), Address: "203.0.113.9"}}, Token: "not-a-link"})
 	}
 	first := link()
 	m.assert(mailsSent, first != "" && link() == "", s.id, "two links within a minute, asked for by the same caller: the first was mailed as %q, and the second one too, or neither", first)

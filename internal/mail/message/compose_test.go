@@ -122,7 +122,7 @@ func TestCompose_NothingEndsAHeader(t *testing.T) {
 	write(t, folder, "password-changed.txt", "Subject: Changed from {{.Data.Agent}}\n\nFrom {{.Data.Agent}}\n")
 	c := newComposer(t, folder, &netmail.Address{Name: "Pay\r\nBcc: eve@example.org", Address: "payouts@example.com"})
 	for _, agent := range []string{"Eve\r\nBcc: eve@example.org", "Eve\nBcc: eve@example.org", "=?utf-8?q?Eve=0D=0ABcc:_eve@example.org?=", "Ev\u00e9\u2028Bcc: eve@example.org", "Eve\x00\x0b"} {
-		m, err := c.Compose("mai_1", "asha@example.net", written, mail.PasswordChanged{At: written, Agent: agent})
+		m, err := c.Compose("mai_1", "asha@example.net", written, mail.PasswordChanged{Origin: mail.Origin{At: written, Agent: agent}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -135,14 +135,14 @@ func TestCompose_NothingEndsAHeader(t *testing.T) {
 		}
 	}
 	for _, to := range []string{"a@example.net\r\nBcc: eve@example.org", "a@example.net, eve@example.org", "A <a@example.net>", "a@bücher.example", "a@@b", ""} {
-		if _, err := c.Compose("mai_1", to, written, mail.PasswordChanged{At: written}); err == nil {
+		if _, err := c.Compose("mai_1", to, written, mail.PasswordChanged{Origin: mail.Origin{At: written}}); err == nil {
 			t.Errorf("a message to %q was made", to)
 		}
 	}
 }
 
 func TestCompose_WhatPeopleWroteIsNoHTML(t *testing.T) {
-	m, err := newComposer(t, "", sender).Compose("mai_1", "asha@example.net", written, mail.PasswordChanged{At: written, Agent: `<img src="https://eve.example/x">`})
+	m, err := newComposer(t, "", sender).Compose("mai_1", "asha@example.net", written, mail.PasswordChanged{Origin: mail.Origin{At: written, Agent: `<img src="https://eve.example/x">`}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +155,7 @@ func TestLoad_AFileTakesThePlaceOfTheBuiltInOne(t *testing.T) {
 	folder := t.TempDir()
 	write(t, folder, "password-changed.txt", "Subject: Neues Passwort\r\n\r\nGeändert am {{.Time .Data.At}}.\r\n")
 	write(t, folder, "README.md", "Ours.")
-	m, err := newComposer(t, folder, sender).Compose("mai_1", "asha@example.net", written, mail.PasswordChanged{At: written})
+	m, err := newComposer(t, folder, sender).Compose("mai_1", "asha@example.net", written, mail.PasswordChanged{Origin: mail.Origin{At: written}})
 	if err != nil {
 		t.Fatal(err)
 	}
