@@ -2,7 +2,6 @@ package auth
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"log/slog"
 	"slices"
@@ -150,11 +149,8 @@ func (s *Service) SuspendedSince(ctx context.Context, userID string) (since time
 		return time.Time{}, err
 	}
 	for _, e := range entries { // the newest first
-		var said struct {
-			Action decision.Action `json:"action"`
-			Note   string          `json:"note"`
-		}
-		if e.Type != ledger.AdminDecided || json.Unmarshal([]byte(e.Data), &said) != nil || said.Action != decision.ChangeAccess {
+		said, err := ledger.DecisionOf(e)
+		if e.Type != ledger.AdminDecided || err != nil || said.Action != decision.ChangeAccess {
 			continue
 		}
 		if !decidesSuspended(said.Note) {

@@ -2,8 +2,6 @@ package auth
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -89,14 +87,11 @@ func (s *Service) Notes(ctx context.Context, userID string) ([]Note, error) {
 func notesOf(entries []ledger.Entry) ([]Note, error) {
 	notes := make([]Note, 0, len(entries))
 	for _, e := range entries {
-		var data struct {
-			ID   string `json:"id"`
-			Note string `json:"note"`
+		made, err := ledger.DecisionOf(e)
+		if err != nil {
+			return nil, err
 		}
-		if err := json.Unmarshal([]byte(e.Data), &data); err != nil {
-			return nil, fmt.Errorf("read entry %d of %s: %w", e.Number, e.Owner, err)
-		}
-		notes = append(notes, Note{ID: data.ID, Admin: strings.TrimPrefix(e.Actor, ledger.ActorAdmin), At: e.At, Text: data.Note})
+		notes = append(notes, Note{ID: made.ID, Admin: strings.TrimPrefix(e.Actor, ledger.ActorAdmin), At: e.At, Text: made.Note})
 	}
 	return notes, nil
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 
 	"bursar/internal/decision"
 )
@@ -35,6 +36,9 @@ func DecisionOf(e Entry) (decision.Decision, error) {
 		Note   string          `json:"note"`
 	}
 	err := json.Unmarshal([]byte(e.Data), &facts)
+	if err != nil {
+		err = fmt.Errorf("read entry %d of %s: %w", e.Number, e.Owner, err)
+	}
 	by := Decider(e.Actor)
 	return decision.Decision{
 		ID: facts.ID, At: e.At, Admin: by.Admin, Operator: by.Operator, User: by.User, Key: by.Key,
