@@ -208,8 +208,8 @@ func (c *Client) again(r call, err error, attempt int) (time.Duration, bool) {
 	if err == nil || attempt >= c.attempts {
 		return 0, false
 	}
-	wait := min(firstWait<<min(attempt-1, 20), c.maxWait) // the shift is bounded, so that it can't overflow
-	wait = wait/2 + mathrand.N(wait/2+1) // so that many callers don't come back at once
+	wait := min(firstWait<<min(attempt-1, 20), c.maxWait) // bounded, so that it cannot overflow
+	wait = wait/2 + mathrand.N(wait/2+1)                  // so that many callers don't come back at once
 	refused, answered := errors.AsType[*Error](err)
 	if !answered {
 		return wait, r.repeatable

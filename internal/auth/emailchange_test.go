@@ -179,6 +179,21 @@ func TestSessionLink_KeyRotatedMeanwhile_NoLink(t *testing.T) {
 }
 
 // An operator resets an account. A link that the marketplace made before opens it no more.
+func TestOpenSessionLink_EndsTheBrowsersSession(t *testing.T) {
+	s := newStreet(t)
+	_, key := s.serviceKey("shop")
+	before := s.squat()
+	elsewhere, err := s.login(email, password, den)
+	wantErr(t, err, nil)
+	token, _, err := s.CreateSessionLink(t.Context(), key, before.User.ID)
+	wantErr(t, err, nil)
+	opened, err := s.OpenSessionLink(t.Context(), token, before.Token, home)
+	wantErr(t, err, nil)
+	s.wantDead(before)
+	s.wantAlive(elsewhere)
+	s.wantAlive(opened)
+}
+
 func TestResetUser_EndsSessionLinks(t *testing.T) {
 	s := newStreet(t)
 	_, key := s.serviceKey("shop")

@@ -119,6 +119,33 @@ func TestRequireProof_OnceAndWithACode(t *testing.T) {
 	wantErr(t, err, auth.ErrStepUp)
 }
 
+func TestRequireProof_OfAnotherSession_Refused(t *testing.T) {
+	w := newFixture(t)
+	p := w.principal(w.register())
+	factor, _, code := w.enrol(p)
+	_, err := w.login(email, password, home)
+	in, err := w.LoginFactor(t.Context(), auth.SecondStep{Challenge: w.challengeOf(err), SecondProof: auth.SecondProof{Code: code()}, Device: home})
+	wantErr(t, err, nil)
+	other := w.principal(in)
+	proof, _, err := w.StepUp(t.Context(), p, auth.StepUp{Action: auth.ActionRemoveFactor, Bound: []string{factor}, SecondProof: auth.SecondProof{Code: code()}, Device: home})
+	wantErr(t, err, nil)
+	other.Proof, p.Proof = proof, proof
+	wantErr(t, w.RemoveFactor(t.Context(), other, factor, home), auth.ErrStepUp)
+	wantErr(t, w.RemoveFactor(t.Context(), p, factor, home), nil)
+}
+
+func TestRemoveFactor_PutsPayoutsOnHold(t *testing.T) {
+	w := newStreet(t, func(o *auth.Options) { o.CoolDown = 72 * time.Hour })
+	in := w.squat() // registers as a seller
+	p := w.principal(in)
+	factor, _, code := w.enrol(p)
+	var err error
+	p.Proof, _, err = w.StepUp(t.Context(), p, auth.StepUp{Action: auth.ActionRemoveFactor, Bound: []string{factor}, SecondProof: auth.SecondProof{Code: code()}, Device: home})
+	wantErr(t, err, nil)
+	wantErr(t, w.RemoveFactor(t.Context(), p, factor, home), nil)
+	w.wantEvents(in.User.ID, ledger.AccountFactorRemoved, ledger.PayoutsOnHold, ledger.AccountFactorAdded)
+}
+
 // TestAuthenticate_SessionChangedByHand_Refused changes what the MAC of a session covers.
 func TestAuthenticate_SessionChangedByHand_Refused(t *testing.T) {
 	for name, change := range map[string]string{

@@ -14,6 +14,9 @@ var limitedBugs = []planted{
 	{"what is paid is looked at once a day where no returns are listed", []edit{
 		{inPayout, "err == nil && !g.Capabilities().List {", "err == nil && g.Capabilities().List {"},
 	}},
+	{"what is queued at a gateway that can't cancel is said to be cancellable", []edit{
+		{inPayout, "return err == nil && g.Capabilities().Cancel", "return err == nil && g.Capabilities().Currency != \"\""},
+	}},
 	{"what waits after a restore is cancelled though nobody can look it up", []edit{
 		{inPayout, "case errors.Is(err, gateway.ErrNotOffered) && s.o.Restored:", "case errors.Is(err, gateway.ErrNotOffered) && s.o.Restored && err == nil:"},
 	}},

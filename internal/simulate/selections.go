@@ -9,6 +9,7 @@ import (
 
 	"bursar/internal/bank"
 	"bursar/internal/decision"
+	port "bursar/internal/gateway"
 	"bursar/internal/money"
 	"bursar/internal/payout"
 	"bursar/internal/reconcile"
@@ -256,7 +257,7 @@ func (m *market) checkOptions(on *instance, in func(payout.State) bool) {
 			{decision.ReviewPayout, w.state == payout.Unknown || w.state == payout.Submitted && strings.HasPrefix(w.last.Discrepancy, "it knows no transfer")},
 			{decision.ResolveDiscrepancy, w.last.Discrepancy != ""},
 			{decision.MatchTransfer, slices.Contains(payout.UnresolvedStates, w.state) || w.state == payout.Waiting && w.due <= on.now().UnixMicro()},
-			{decision.CancelPayout, w.state == payout.Waiting || w.state == payout.Submitted && on.payouts.Cancellable(p)},
+			{decision.CancelPayout, w.state == payout.Waiting || w.state == payout.Submitted && m.canCancelQueued(on, w)},
 			{decision.RefundPayout, w.state == payout.ManualReview},
 		} {
 			if may.now {
@@ -270,6 +271,11 @@ func (m *market) checkOptions(on *instance, in func(payout.State) bool) {
 		slices.Sort(got)
 		m.assert(readsAgree, err == nil && slices.Equal(got, want), string(id), "an admin may decide %v about payout %s (error %v), which is %s, and should be let %v", got, id, err, w.state, want)
 	}
+}
+
+// canCancelQueued reports whether a payout's gateway has it queued, cancels what is queued, and is configured.
+func (m *market) canCancelQueued(on *instance, w *withdrawal) bool {
+	return w.last.Progress == port.Queued && on.knows(w.at) && m.gateways.named(w.at).capabilities().Cancel
 }
 
 // checkEvidence holds what an admin sees of each open difference against both sides.

@@ -99,8 +99,12 @@ const lineColumns = `SELECT id, at, debit, credit, COALESCE(balance, 0), balance
 func (s reconcileStore) lines(ctx context.Context, where string, args ...any) ([]reconcile.Line, error) {
 	return readAll(ctx, s.query, lineColumns+where, args, func(l *reconcile.Line, _ ...any) []any {
 		return []any{
-			&l.ID, instant{&l.At}, &l.Debit, &l.Credit, &l.Balance, &l.HasBalance, &l.Currency, &l.Kind, &l.SourceID, &l.Transfer,
-			&l.Payout, &l.Amount, &l.Fees, &l.Tax, &l.UTR, &l.FirstReported, &l.LastReported, flagged{&l.Missing}, &l.Gateway, &l.RawKind,
+			&l.ID,
+			instant{&l.At},
+			&l.Debit, &l.Credit, &l.Balance, &l.HasBalance, &l.Currency, &l.Kind, &l.SourceID, &l.Transfer,
+			&l.Payout, &l.Amount, &l.Fees, &l.Tax, &l.UTR, &l.FirstReported, &l.LastReported,
+			flagged{&l.Missing},
+			&l.Gateway, &l.RawKind,
 		}
 	})
 }
@@ -238,8 +242,13 @@ const (
 func (s reconcileStore) differences(ctx context.Context, query string, args ...any) ([]reconcile.Difference, error) {
 	return readAll(ctx, s.query, query, args, func(d *reconcile.Difference, _ ...any) []any {
 		return []any{
-			&d.ID, &d.Kind, &d.Gateway, &d.Subject, &d.Payout, &d.Detail, instant{&d.At}, &d.AtGateway, &d.InLedger,
-			instant{&d.FirstSeen}, instant{&d.LastSeen}, instant{&d.GoneAt}, instant{&d.ResolvedAt},
+			&d.ID, &d.Kind, &d.Gateway, &d.Subject, &d.Payout, &d.Detail,
+			instant{&d.At},
+			&d.AtGateway, &d.InLedger,
+			instant{&d.FirstSeen},
+			instant{&d.LastSeen},
+			instant{&d.GoneAt},
+			instant{&d.ResolvedAt},
 		}
 	})
 }

@@ -77,6 +77,8 @@ func testWebhookEndpoints(t *testing.T, b *bench) {
 		}
 		return errors.Join(err, tx.SaveHealth(b.ctx(), want.ID, want.Health))
 	})
+	want.Health = webhook.Health{LastDeliveredAt: b.now}
+	b.update(func(tx *store.Tx) error { return tx.SaveHealth(b.ctx(), want.ID, want.Health) })
 	b.update(func(tx *store.Tx) error {
 		got, found, err := tx.EndpointForUpdate(b.ctx(), "whe_1")
 		if diff := cmp.Diff(want, got); diff != "" || !found {
