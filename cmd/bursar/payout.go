@@ -11,6 +11,7 @@ import (
 	"bursar/internal/config"
 	"bursar/internal/decision"
 	"bursar/internal/ledger"
+	"bursar/internal/limits"
 	"bursar/internal/money"
 	"bursar/internal/payout"
 )
@@ -101,11 +102,11 @@ func dayFlag(name, text string, later int, zone *time.Location) (time.Time, erro
 	if text == "" {
 		return time.Time{}, nil
 	}
-	day, err := time.ParseInLocation(time.DateOnly, text, zone)
+	day, err := limits.Day(text, later, zone)
 	if err != nil {
 		return time.Time{}, usageError{fmt.Errorf("--%s must be a day such as 2026-11-20", name)}
 	}
-	return day.AddDate(0, 0, later), nil
+	return day, nil
 }
 
 // payoutJSON is a payout as commands print it. Texts and times are empty while they are not known.

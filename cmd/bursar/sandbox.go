@@ -14,7 +14,7 @@ type sandboxCmd struct {
 	File          string `placeholder:"PATH" help:"File of its records; a temporary one that is removed unless set."`
 	WebhookURL    string `name:"webhook-url" placeholder:"URL" help:"Where events go; nowhere unless set."`
 	AllowPublic   bool   `help:"Listen on an address that other machines reach. All of them can then reach the control API, which asks for no password: they can read every payment, and change and fail them."`
-	Profile       string `enum:"full,limited" default:"full" help:"Which features it offers: full, or limited: keys honoured for 24 hours, no lists, notes, cancelling or validations."`
+	Profile       string `placeholder:"full" help:"Which features it offers: full, or limited: keys honoured for 24 hours, no lists, notes, cancelling, validations or statement. What BURSAR_SANDBOX_PROFILE says unless set."`
 	WebhookSecret string `default:"sandbox-webhook-secret" help:"What events are signed with."`
 }
 
@@ -33,6 +33,7 @@ func (sandboxCmd) Help() string {
 
 // Run serves the sandbox until a signal comes.
 func (c sandboxCmd) Run(ctx context.Context, e *env) error {
+	e.settings.SandboxProfile = cmp.Or(c.Profile, e.settings.SandboxProfile)
 	cfg, err := e.config()
 	if err != nil {
 		return err
@@ -41,7 +42,6 @@ func (c sandboxCmd) Run(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
-	cfg.SandboxProfile = c.Profile
 	o := app.SandboxOptions{
 		Address: cfg.Sandbox, File: c.File,
 		KeyID:         cmp.Or(e.settings.RazorpayXKeyID, app.SandboxKeyID),
@@ -72,7 +72,7 @@ func (c sandboxCmd) Run(ctx context.Context, e *env) error {
 	if c.WebhookSecret == builtInWebhookSecret {
 		fmt.Fprintf(e.out, "  BURSAR_RAZORPAYX_WEBHOOK_SECRETS=%s\n", builtInWebhookSecret)
 	}
-	if c.Profile == "limited" {
+	if cfg.SandboxProfile == "limited" {
 		fmt.Fprintf(e.out, "  BURSAR_SANDBOX_PROFILE=limited\n")
 	}
 	fmt.Fprintf(e.out, "All money that moved: %s/control/moves\n", s.URL())

@@ -264,7 +264,7 @@ func (s *Service) replace(ctx context.Context, tx Tx, r Registration, draft Acco
 	if err := s.endCurrent(ctx, tx, draft, by); err != nil {
 		return Account{}, err
 	}
-	if diverts { // before the account is added: who cuts the hold off the journal cuts the account off with it
+	if diverts { // the hold goes into the journal before the account, so that nobody can cut off the hold alone
 		if onHold, err = s.hold(ctx, tx, draft, by, onHold); err != nil {
 			return Account{}, err
 		}

@@ -36,7 +36,8 @@ type Line struct {
 	RawKind, SourceID string
 	// Transfer is the transfer's id at the gateway, and Reference ours, as far as the line names them.
 	Transfer, Reference string
-	// Amount is what the transfer itself was of, without fees; zero where the gateway does not tell.
+	// Amount is what the transfer itself was of, without fees; zero where the gateway does not tell. Then a fee that it kept of a transfer that failed
+	// counts as a part of it that is gone.
 	Amount    money.Amount
 	Fees, Tax money.Amount
 	UTR       string

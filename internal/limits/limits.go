@@ -67,6 +67,9 @@ func StartOfDay(at time.Time, later int) time.Time {
 
 func startOfDay(year int, month time.Month, day int, zone *time.Location) time.Time {
 	at := time.Date(year, month, day, 0, 0, 0, 0, zone)
+	if first := at.Add(-time.Hour); at.Hour() == 0 && first.Hour() == 0 {
+		return first // the clocks have midnight twice
+	}
 	if at.Hour() == 0 {
 		return at
 	}

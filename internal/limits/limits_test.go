@@ -56,7 +56,7 @@ func TestYear(t *testing.T) {
 // The clocks of these places skip midnight on some days, or have it twice. Each instant is in one day.
 func TestStartOfDay(t *testing.T) {
 	for name, day := range map[string]string{
-		"America/Santiago": "2026-09-06", "Atlantic/Azores": "2026-03-29", "America/Havana": "2026-11-01", "Asia/Kolkata": "2026-02-28", "UTC": "2026-12-31",
+		"America/Santiago": "2026-09-06", "Atlantic/Azores": "2026-03-29", "America/Havana": "2026-11-01", "Asia/Amman": "2021-10-29", "Asia/Kolkata": "2026-02-28", "UTC": "2026-12-31",
 	} {
 		zone, err := time.LoadLocation(name)
 		if err != nil {

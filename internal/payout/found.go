@@ -88,7 +88,7 @@ func (s *Service) cancelWindowLeft(p Payout) time.Duration {
 	return p.RequestedAt.Add(s.o.CancelWindow).Sub(s.o.Now())
 }
 
-// clocksDiffer is how far the clocks of two instances may be apart.
+// clocksDiffer is how far the clocks of two instances are apart in operation. [ClocksApart] is the margin where a wrong clock would cost money.
 const clocksDiffer = 5 * time.Second
 
 // findIfSent looks up a waiting payout that the gateway may have, before it is sent or its amount refunded. It returns true if the

@@ -13,10 +13,9 @@ import (
 	"bursar/internal/gateway"
 )
 
-// lostTransfers are transfers of sellers that a gateway listed and that the ledger could not take in. Their money has left, and the
-// balances do not say so: such a seller requests no payout, and none is sent, until the transfer is taken in or an admin has resolved it.
-// They are kept in memory, where an attacker who can write to the database can't reach them. Those that the database lists stop their sellers too:
-// another instance found them, or an earlier start, or a gateway that is not configured any more.
+// lostTransfers are transfers of sellers that a gateway listed and that the ledger could not import. Their money has left, and the balances do not say
+// so. While a seller has one, no payout of theirs is requested or sent. They are kept in memory, where an attacker who can write to the database can't
+// reach them. The database's list of unmatched transfers counts as well: it has those of other instances, of earlier starts, and of gateways that are gone.
 type lostTransfers struct {
 	sync.Mutex
 	of      map[string][]lostTransfer // by seller
@@ -24,11 +23,10 @@ type lostTransfers struct {
 	triedAt time.Time
 	// triedOf is the seller whose transfer was tried last.
 	triedOf string
-	// named are the sellers whom an open unmatched transfer of the database names, whichever instance found it and at whichever gateway.
-	// They were read last at readAt, or that was tried.
+	// named are the sellers of the database's open unmatched transfers. readAt is when they were last read, or a read was last tried.
 	named  map[string]bool
 	readAt time.Time
-	// unwritten are, by seller, the payouts of which it is not written yet what their gateway has told, and until when they stop the seller's.
+	// unwritten are payouts, by seller, whose gateway's report could not be written yet, and until when each stops its seller.
 	unwritten map[string]map[ID]time.Time
 }
 

@@ -164,12 +164,12 @@ type Tx interface {
 	mail.Tx
 	// LeaseDuePayouts leases up to limit payouts whose step is due by now: their due time becomes until.
 	LeaseDuePayouts(ctx context.Context, now, until time.Time, limit int) ([]ID, error)
-	// ReschedulePayout makes the next step of a payout due now, unless it was never sent or is being sent, and reports whether it
-	// did. One that is being sent for longer than any lease is not.
+	// ReschedulePayout makes the next step of a payout due now, unless it was never sent or a worker may be sending it, and reports
+	// whether it did. One that has been "submitting" for longer than any lease has lost its worker, and is rescheduled.
 	ReschedulePayout(ctx context.Context, id ID, now time.Time) (bool, error)
 	// RescheduleInFlight makes the next step due now of all submitted, unknown and reviewed payouts of a gateway, and returns how
-	// many. It skips unknown ones that are due before leased, because a worker may be sending them again. It takes those too that are being
-	// sent for longer than any lease.
+	// many. It skips unknown ones that are due before leased, because a worker may be sending them again. It takes those too that have
+	// been "submitting" for longer than any lease.
 	RescheduleInFlight(ctx context.Context, at gateway.Name, now, leased time.Time) (int64, error)
 	// RescheduleStopped makes the next step due now of each payout that waits because payouts were frozen or paused, of all
 	// sellers where seller is "", and returns how many.

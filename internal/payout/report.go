@@ -180,8 +180,8 @@ func (s *Service) isIntact(ctx context.Context, tx ChangeTx, p Payout, to State,
 	return err == nil, err
 }
 
-// blame returns what is wrong where a report disagrees. If another account was paid than the payout's, that is the gateway's word, or the row of the
-// payout's account was changed. The entries that tell are loaded if the scope reads the pause.
+// blame returns the discrepancy to record. A gateway that names another account is right if our row of the account was changed; then it is the row's.
+// blame looks only if the scope reads the pause, because only then the account's entries are loaded.
 func blame(ctx context.Context, tx ChangeTx, scope ledger.Scope, p Payout, discrepancy error) (error, error) {
 	if !scope.ReadsPause || !differsInAccount(discrepancy.Error()) {
 		return discrepancy, nil
@@ -254,10 +254,10 @@ func (p Payout) isNewUnrecognised(r gateway.Report) bool {
 	return p.GatewayID == "" && r.Progress == gateway.Unrecognised
 }
 
-// foldAndFind folds a payout's entries, and reports whether a discrepancy is known: it is the one on record, or the one that an admin
-// resolved last, it froze the seller's payouts, and the gateway has not said since that nothing is paid. It froze nobody if it was recorded before
-// the seller had the amount again or while the gateway said that nothing is paid, unless such a discrepancy freezes always. The end of the payout
-// is new in any case: an admin may have resumed the seller's payouts before.
+// foldAndFind folds a payout's entries, and reports whether a discrepancy is known. It is known while it is on record, or was the last one that an
+// admin resolved, provided that it froze the seller's payouts: always with freezesAlways, else only if the seller had the amount again and the gateway
+// had not said that nothing is paid. It is not known any more once the gateway says that nothing is paid, or once the payout ends, because an admin may
+// have resumed the seller's payouts before.
 func foldAndFind(id ID, entries []ledger.Entry, discrepancy string, freezesAlways bool) (p Payout, isKnown bool) {
 	p.ID = id
 	for _, e := range entries {
@@ -286,8 +286,8 @@ func saysUnpaid(w gateway.Progress) bool {
 // discrepancyError is a discrepancy that was recorded on the payout.
 type discrepancyError struct{ error }
 
-// lateReport is how long after a payout's end a report may still tell of what it was before. Of one that the bank reversed it may tell for longer,
-// because no gateway pays such a transfer again; the clocks of two instances may be minutes apart.
+// A report may be older than the payout's end. For lateReport after the end, one that was true before is no discrepancy. After a reversal it is none for
+// lateOfReversals, because no gateway pays such a transfer again. Both leave room for clocks that are apart.
 const (
 	lateReport      = 5 * time.Minute
 	lateOfReversals = 15 * time.Minute

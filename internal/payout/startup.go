@@ -112,8 +112,8 @@ type startupProgress struct {
 	next   gateway.Cursor
 }
 
-// ClocksApart is how far a gateway's clock, or another instance's, may differ from ours. A start lists transfers from that long before
-// the last sending, so that a slow clock hides none.
+// ClocksApart is how far a gateway's clock, or another instance's, may differ from ours before money could be lost. A start lists transfers from
+// that long before the last sending, so that a slow clock hides none.
 const ClocksApart = 10 * time.Minute
 
 // maxTransfers bounds a list that a broken gateway never ends. A page without transfers counts as one.

@@ -88,7 +88,7 @@ var takeoverBugs = []planted{
 		{inPayout, "} else if taken > 0 {\n\t\treturn Payout{}, ErrPaidByStatement", "} else if taken > seen.Amount {\n\t\treturn Payout{}, ErrPaidByStatement"},
 	}},
 	{"what the statement put back still keeps a payout from being refunded", []edit{
-		{inStore, "THEN amount ELSE debit END - credit), 0) AS BIGINT) FROM statement_lines WHERE gateway = $1 AND missing = 0 AND id IN (", "THEN amount ELSE debit END), 0) AS BIGINT) FROM statement_lines WHERE gateway = $1 AND missing = 0 AND id IN ("},
+		{inStore, "THEN amount ELSE credit END), 0) AS BIGINT) FROM statement_lines WHERE gateway = $1 AND missing = 0 AND id IN (", "THEN 0 ELSE 0 END), 0) AS BIGINT) FROM statement_lines WHERE gateway = $1 AND missing = 0 AND id IN ("},
 	}},
 	{"the statement is asked for lines by the transfer alone", []edit{
 		{inStore, "WHERE gateway = $1 AND payout_id <> '' AND payout_id = $2\n\t\tUNION SELECT id", "WHERE gateway = $1 AND payout_id = '' AND payout_id = $2\n\t\tUNION SELECT id"},

@@ -91,7 +91,7 @@ type journalWalk struct {
 	accounts *ledger.Finding
 	unsent   []ledger.Violation
 	once     ledger.OncePerSubject
-	// ended says that the row of totals was seen, and noted that an entry behind it was told of.
+	// ended says that the row of totals was seen, and noted that the first entry behind it was reported, so that the others are not.
 	ended, noted bool
 	// torn says that the journal is not whole, so that it can't tell what the totals should be. closed says that it was whole up
 	// to the row of totals, so that a repair removes what the service did not write behind it.

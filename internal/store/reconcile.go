@@ -136,7 +136,8 @@ func (s reconcileStore) LinesAbout(ctx context.Context, payouts []payout.ID, tra
 		UNION SELECT gateway, id FROM statement_lines WHERE transfer_id <> '' AND transfer_id `+ofTransfers+`) ORDER BY at, id`, args...)
 }
 
-const takenByStatement = `SELECT CAST(COALESCE(SUM(CASE WHEN amount > 0 AND amount < debit THEN amount ELSE debit END - credit), 0) AS BIGINT) FROM statement_lines
+const takenByStatement = `SELECT CAST(COALESCE(SUM(CASE WHEN amount > 0 AND amount < debit THEN amount ELSE debit END
+	- CASE WHEN amount > 0 AND amount < credit THEN amount ELSE credit END), 0) AS BIGINT) FROM statement_lines
 	WHERE gateway = $1 AND missing = 0 AND id IN (SELECT id FROM statement_lines WHERE gateway = $1 AND payout_id <> '' AND payout_id = $2
 		UNION SELECT id FROM statement_lines WHERE gateway = $1 AND transfer_id <> '' AND transfer_id = $3)`
 

@@ -116,8 +116,8 @@ func (t *tailCache) distrust(owner string) {
 	t.remove(owner)
 }
 
-// wrote goes on to where a journal stands after a transaction that was committed, if that went on from the place that is known. From another
-// place it may have gone on because entries are gone, so the known one stays: the journal has to go through it until it is found to.
+// wrote moves the known end of a journal on after a commit, if the transaction began at that end. If it began elsewhere, entries may be gone: the known
+// end stays, and the next check has to reach it.
 func (t *tailCache) wrote(before, now ledger.Head) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
