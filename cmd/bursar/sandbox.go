@@ -8,14 +8,12 @@ import (
 	"bursar/internal/app"
 )
 
-const builtInWebhookSecret = "sandbox-webhook-secret"
-
 type sandboxCmd struct {
 	File          string `placeholder:"PATH" help:"File of its records; a temporary one that is removed unless set."`
 	WebhookURL    string `name:"webhook-url" placeholder:"URL" help:"Where events go; nowhere unless set."`
 	AllowPublic   bool   `help:"Listen on an address that other machines reach. All of them can then reach the control API, which asks for no password: they can read every payment, and change and fail them."`
 	Profile       string `placeholder:"full" help:"Which features it offers: full, or limited: keys honoured for 24 hours, no lists, notes, cancelling, validations or statement. What BURSAR_SANDBOX_PROFILE says unless set."`
-	WebhookSecret string `default:"sandbox-webhook-secret" help:"What events are signed with."`
+	WebhookSecret string `placeholder:"SECRET" help:"What events are signed with; one that is printed at the start unless set."`
 }
 
 func (sandboxCmd) Help() string {
@@ -47,7 +45,7 @@ func (c sandboxCmd) Run(ctx context.Context, e *env) error {
 		KeyID:         cmp.Or(e.settings.RazorpayXKeyID, app.SandboxKeyID),
 		KeySecret:     cmp.Or(e.settings.RazorpayXKeySecret, "sandbox-key-secret"),
 		AccountNumber: cmp.Or(e.settings.RazorpayXAccountNumber, app.SandboxAccountNumber),
-		WebhookURL:    c.WebhookURL, WebhookSecret: c.WebhookSecret,
+		WebhookURL:    c.WebhookURL, WebhookSecret: cmp.Or(c.WebhookSecret, "sandbox-webhook-secret"),
 	}
 	if !cfg.Addr.OrFree { // the operator asked for it
 		o.Address = cfg.Addr
@@ -69,8 +67,8 @@ func (c sandboxCmd) Run(ctx context.Context, e *env) error {
 	if e.settings.RazorpayXAccountNumber == "" {
 		fmt.Fprintf(e.out, "  BURSAR_RAZORPAYX_ACCOUNT_NUMBER=%s\n", o.AccountNumber)
 	}
-	if c.WebhookSecret == builtInWebhookSecret {
-		fmt.Fprintf(e.out, "  BURSAR_RAZORPAYX_WEBHOOK_SECRETS=%s\n", builtInWebhookSecret)
+	if c.WebhookSecret == "" {
+		fmt.Fprintf(e.out, "  BURSAR_RAZORPAYX_WEBHOOK_SECRETS=%s\n", o.WebhookSecret)
 	}
 	if cfg.SandboxProfile == "limited" {
 		fmt.Fprintf(e.out, "  BURSAR_SANDBOX_PROFILE=limited\n")

@@ -1,4 +1,4 @@
-// Package limits has the limits on what people type that more than one domain keeps.
+// Package limits has what more than one domain knows of what people type: its limits, and when a day begins.
 package limits
 
 import (

@@ -46,6 +46,14 @@ func newPair(t *testing.T) (primary, standby *pgtest.Server) {
 	return primary, primary.Standby()
 }
 
+// onEachDatabase runs a test with the URL of an empty database of each engine.
+func onEachDatabase(t *testing.T, test func(t *testing.T, url string)) {
+	t.Helper()
+	for name, url := range map[string]string{"SQLite": "sqlite:" + filepath.Join(t.TempDir(), "bursar.db"), "PostgreSQL": pgtest.New(t)} {
+		t.Run(name, func(t *testing.T) { test(t, url) })
+	}
+}
+
 // newFleet starts instances on the database at a URL, with the given settings beside those of all.
 func newFleet(t *testing.T, url string, instances int, settings ...string) *fleet {
 	t.Helper()

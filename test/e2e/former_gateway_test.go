@@ -11,17 +11,12 @@ import (
 
 	"bursar/internal/app"
 	"bursar/internal/gateway/sandbox"
-	"bursar/internal/pgtest"
 	"bursar/test/harness"
 )
 
 // TestFormerGateway changes the account that payouts are paid from while one is under way: it goes on at the former account, and new
 // ones go through the new account.
-func TestFormerGateway(t *testing.T) {
-	for name, url := range map[string]string{"SQLite": "sqlite:" + filepath.Join(t.TempDir(), "bursar.db"), "PostgreSQL": pgtest.New(t)} {
-		t.Run(name, func(t *testing.T) { testFormerGateway(t, url) })
-	}
-}
+func TestFormerGateway(t *testing.T) { onEachDatabase(t, testFormerGateway) }
 
 func testFormerGateway(t *testing.T, url string) {
 	t.Helper()

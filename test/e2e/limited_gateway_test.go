@@ -4,21 +4,15 @@ package e2e
 
 import (
 	"fmt"
-	"path/filepath"
 	"strings"
 	"testing"
 
-	"bursar/internal/pgtest"
 	"bursar/test/harness"
 )
 
 // TestLimitedGateway pays through a gateway that lists, verifies and cancels nothing: an admin verifies accounts, an order whose answer was
 // lost is paid once, and a start waits for no list.
-func TestLimitedGateway(t *testing.T) {
-	for name, url := range map[string]string{"SQLite": "sqlite:" + filepath.Join(t.TempDir(), "bursar.db"), "PostgreSQL": pgtest.New(t)} {
-		t.Run(name, func(t *testing.T) { testLimitedGateway(t, url) })
-	}
-}
+func TestLimitedGateway(t *testing.T) { onEachDatabase(t, testLimitedGateway) }
 
 func testLimitedGateway(t *testing.T, url string) {
 	t.Helper()
