@@ -196,9 +196,11 @@ func (h *fixture) withAuth(change func(*auth.Options)) {
 	change(&o)
 	service, err := auth.New(o)
 	must(h.t, err)
-	h.options.Auth = service
+	h.auth, h.options.Auth = service, service
 	h.reopen()
 }
+
+func (h *fixture) users() *auth.Service { return h.auth }
 
 // reopen opens the API again, with the options as they are now.
 func (h *fixture) reopen() {
@@ -233,7 +235,7 @@ func (h *fixture) openServices(logger *slog.Logger) {
 	h.auth, err = auth.New(h.authOptions)
 	must(t, err)
 	h.bank, err = bank.New(bank.Options{
-		Store: db.Bank(), Keys: keys, Mails: h.mailbox, Gateways: gateway.Only(client), Directory: ifsc.New(), CoolDown: 72 * time.Hour, Proofs: storetest.Proofs{Auth: h.auth},
+		Store: db.Bank(), Keys: keys, Mails: h.mailbox, Gateways: gateway.Only(client), Directory: ifsc.New(), CoolDown: 72 * time.Hour, Proofs: storetest.Proofs{Auth: h.users},
 		Now: h.clock.Now, Logger: logger,
 	})
 	must(t, err)
@@ -243,7 +245,7 @@ func (h *fixture) openServices(logger *slog.Logger) {
 	must(t, err)
 	h.payouts, err = payout.New(payout.Options{
 		Store: db.Payouts(), Gateways: gateway.Only(client), Beneficiaries: h.bank, Currency: rupees(t), Minimum: 500_00,
-		ProveAbove: proveAbove, Proofs: storetest.Proofs{Auth: h.auth}, Mails: h.mailbox,
+		ProveAbove: proveAbove, Proofs: storetest.Proofs{Auth: h.users}, Mails: h.mailbox,
 		Arrival: payout.NewArrival(rupees(t), time.UTC, payout.Holidays{}), Lease: time.Minute, CancelWindow: 30 * time.Second,
 		GracePeriod: 10 * time.Minute, ReversalsEvery: 5 * time.Minute, Zone: time.UTC, Now: h.clock.Now, Logger: logger, StateChanged: func(payout.State, payout.State) {},
 	})

@@ -79,6 +79,11 @@ func handle[Req, Data any, P request[Req]](
 		in := input{api: a, w: w, r: r}
 		P(&req).read(&in)
 		if err := in.problem(); err != nil {
+			if who.confirm != nil {
+				if _, refused := who.confirm(); refused != nil {
+					err = refused
+				}
+			}
 			a.fail(w, r, err)
 			return
 		}

@@ -89,11 +89,25 @@ type requestedJSON struct {
 }
 
 func (a *api) requestPayout(ctx context.Context, who caller, req payoutRequest) (reply[requestedJSON], error) {
-	if err := a.o.Auth.CheckMayRequestPayout(who.Principal); err != nil {
-		return reply[requestedJSON]{}, err
+	made, err := a.requestPayoutOf(ctx, who, req)
+	if errors.Is(err, auth.ErrUnconfirmed) {
+		if who, err = who.confirm(); err != nil {
+			return reply[requestedJSON]{}, err
+		}
+		made, err = a.requestPayoutOf(ctx, who, req)
+	}
+	return made, err
+}
+
+func (a *api) requestPayoutOf(ctx context.Context, who caller, req payoutRequest) (reply[requestedJSON], error) {
+	if who.confirm == nil {
+		if err := a.o.Auth.CheckMayRequestPayout(who.Principal); err != nil {
+			return reply[requestedJSON]{}, err
+		}
 	}
 	p, replayed, err := a.o.Payouts.Request(ctx, payout.Request{
-		Seller: who.UserID, Amount: req.amount, Notes: req.notes, Key: req.key, Session: who.Session, Proof: who.Proof, IssuerActor: who.IssuerActor(),
+		Seller: who.UserID, Amount: req.amount, Notes: req.notes, Key: req.key,
+		Session: who.Session, Proof: who.Proof, ConfirmSession: who.confirm != nil, IssuerActor: who.IssuerActor(),
 	})
 	if who.Issuer != "" && errors.Is(err, payout.ErrSellerProof) {
 		err = errProofHere

@@ -23,6 +23,8 @@ type Auth interface {
 	Logout(context.Context, auth.Principal) error
 	// Authenticate fails with [auth.ErrToken] unless the token and its session are alive.
 	Authenticate(ctx context.Context, token string) (auth.Principal, error)
+	// ReadToken reads the token alone.
+	ReadToken(token string) (auth.Principal, error)
 	// IsOfTrustedIssuer reports whether a token says that it is of the trusted issuer. It may be forged.
 	IsOfTrustedIssuer(token string) bool
 	// AuthenticateTrusted finds the seller who holds a token of the trusted issuer, who has no session.

@@ -57,7 +57,7 @@ func (a *api) routes() []route {
 		{"GET", linkPath, a.openSessionLink},
 
 		{"GET", "/api/payouts/balance", handle(a, a.payoutRole, a.balance)},
-		{"POST", "/api/payouts/request", handle(a, a.payoutRole, a.requestPayout)},
+		{"POST", "/api/payouts/request", handle(a, a.payoutRequester, a.requestPayout)},
 		{"GET", "/api/payouts/explain", handle(a, a.payoutRole, a.explain)},
 		{"GET", "/api/payouts/history", handle(a, a.payoutRole, a.history)},
 		{"GET", "/api/payouts/statement", a.statement},

@@ -23,6 +23,14 @@ func (f freshProofs) RequireProof(ctx context.Context, tx bank.Tx, r bank.Regist
 	return f.auth.RequireProof(ctx, ptx, who, auth.ActionReplaceAccount, r.Number.Reveal(), string(r.IFSC))
 }
 
+func (f freshProofs) ConfirmSeller(ctx context.Context, tx payout.RequestTx, r payout.Request) error {
+	stx, ok := tx.(auth.SessionTx)
+	if !ok {
+		return errNoProofs
+	}
+	return f.auth.ConfirmSeller(ctx, stx, principalOf(r))
+}
+
 func (f freshProofs) LockSession(ctx context.Context, tx payout.RequestTx, r payout.Request) error {
 	ptx, ok := tx.(auth.Tx)
 	if !ok {

@@ -61,6 +61,35 @@ func (s *Service) signInto(u User, session string, counter int64, now time.Time)
 // ErrSessionChanged is why an [ErrTampered] is about a session and not about its user.
 var ErrSessionChanged = errors.New("the session is not as the service wrote it")
 
+// ReadToken finds the user and the session that an access token names, or fails with [ErrToken]. The session may have ended:
+// [Service.ConfirmSeller] tells.
+func (s *Service) ReadToken(token string) (Principal, error) {
+	v, err := s.tokens.check(token, s.o.Now())
+	return Principal{UserID: v.user, Session: v.session}, err
+}
+
+// SessionTx reads a session in a transaction.
+type SessionTx interface {
+	// LiveSession is as the store's, but does not ask the journal what was decided about an admin.
+	LiveSession(ctx context.Context, session string, now time.Time) (Principal, bool, error)
+}
+
+// ErrUnconfirmed says that [Service.Authenticate] has to tell who it is.
+var ErrUnconfirmed = errors.New("the session is not that of a seller who may request payouts, as far as one row tells")
+
+// ConfirmSeller confirms, in the transaction of a request for a payout, that p's session is alive and that of a seller who may make it.
+// It fails with [ErrUnconfirmed] for everyone else. Admins are among them, because their access is held against the journal.
+func (s *Service) ConfirmSeller(ctx context.Context, tx SessionTx, p Principal) error {
+	found, live, err := tx.LiveSession(ctx, p.Session, s.o.Now())
+	if err != nil {
+		return errors.Join(ErrUnconfirmed, err)
+	}
+	if !live || found.UserID != p.UserID || found.Role != Seller || s.CheckMayRequestPayout(found) != nil {
+		return ErrUnconfirmed
+	}
+	return nil
+}
+
 // Authenticate finds who holds an access token, or fails with [ErrToken]. It reads the session each
 // time, so an end of the session, a suspension or a changed role holds from the next request on.
 func (s *Service) Authenticate(ctx context.Context, token string) (Principal, error) {

@@ -184,7 +184,7 @@ func (h *fixture) openServices(logger *slog.Logger) {
 	must(t, err)
 	h.bank, err = bank.New(bank.Options{
 		Store: h.db.Bank(), Keys: keys, Mails: h.mailbox, Gateways: gateway.Only(client), Directory: ifsc.New(),
-		Proofs: storetest.Proofs{Auth: h.auth}, Now: h.clock.Now, Logger: logger,
+		Proofs: storetest.Proofs{Auth: func() *auth.Service { return h.auth }}, Now: h.clock.Now, Logger: logger,
 	})
 	must(t, err)
 	h.sales, err = sale.New(sale.Options{Store: h.db.Sales(), Now: h.clock.Now, HoldingPeriod: 72 * time.Hour, Zone: time.UTC})
@@ -193,7 +193,7 @@ func (h *fixture) openServices(logger *slog.Logger) {
 	must(t, err)
 	h.payouts, err = payout.New(payout.Options{
 		Store: h.db.Payouts(), Gateways: gateway.Only(client), Beneficiaries: h.bank, Currency: rupees(t), Minimum: 500_00, Fee: fee,
-		ProveAbove: proveAbove, Proofs: storetest.Proofs{Auth: h.auth}, Mails: h.mailbox,
+		ProveAbove: proveAbove, Proofs: storetest.Proofs{Auth: func() *auth.Service { return h.auth }}, Mails: h.mailbox,
 		Arrival: payout.NewArrival(rupees(t), time.UTC, payout.Holidays{}), Lease: time.Minute, CancelWindow: 30 * time.Second,
 		GracePeriod: 10 * time.Minute, ReversalsEvery: 5 * time.Minute, Zone: time.UTC, Now: h.clock.Now, Logger: logger, StateChanged: func(payout.State, payout.State) {},
 	})

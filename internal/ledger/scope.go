@@ -10,6 +10,8 @@ type Scope struct {
 	Payout string
 	// Key is the owner's idempotency key that the change uses.
 	Key string
+	// Session is a session that the change asks about. Nothing keeps it from ending meanwhile.
+	Session string
 	// ReadsPause says that the change asks whether payouts are paused. If Payout is set too, the pause can't change until the
 	// transaction ends, and the entries about the payout's bank account are loaded.
 	ReadsPause bool

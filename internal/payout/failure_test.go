@@ -614,6 +614,7 @@ func (s *story) summary() string {
 // proven takes every proof.
 type proven struct{}
 
-func (proven) LockSession(context.Context, payout.RequestTx, payout.Request) error { return nil }
+func (proven) ConfirmSeller(context.Context, payout.RequestTx, payout.Request) error { return nil }
+func (proven) LockSession(context.Context, payout.RequestTx, payout.Request) error   { return nil }
 
 func (proven) UseProof(context.Context, payout.RequestTx, payout.Request, []string) error { return nil }

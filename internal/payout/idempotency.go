@@ -21,6 +21,8 @@ type repeatable struct {
 	// made reports whether the call can have made or changed a payout, so that a key that was edited in the database shows nothing of
 	// another one.
 	made func(Payout) bool
+	// confirm fails for a caller who may not call, and not learn of an earlier answer either. It may be nil.
+	confirm func(ChangeTx) error
 	// ownTx says that the call locks rows that a unit of work can't name, so that it needs a transaction of its own.
 	ownTx bool
 }
@@ -49,6 +51,11 @@ func (s *Service) idempotent(
 	}
 	err := run(func(tx ChangeTx) (err error) {
 		replayed, refusal = false, nil
+		if call.confirm != nil {
+			if err := call.confirm(tx); err != nil {
+				return err
+			}
+		}
 		if call.key == "" {
 			p, err = act(tx)
 			return err

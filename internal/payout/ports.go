@@ -232,6 +232,9 @@ func parseUnmatchedID(id string) (at gateway.Name, gatewayID string, ok bool) {
 
 // Proofs checks fresh proofs of who a seller is.
 type Proofs interface {
+	// ConfirmSeller fails unless the session that asks is alive, and that of the seller, who may request payouts. The scope names the
+	// session.
+	ConfirmSeller(ctx context.Context, tx RequestTx, r Request) error
 	// LockSession keeps the session that asks, and its user, as they are until the transaction ends. It fails with a fault of
 	// kind Unauthenticated if the session has ended.
 	LockSession(ctx context.Context, tx RequestTx, r Request) error

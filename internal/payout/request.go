@@ -28,6 +28,8 @@ type Request struct {
 	// Session is the session that the seller asks in, or "". Proof is a fresh proof of who the seller is, or "". With a session, an
 	// amount above the limit needs a proof. With KeyActor or IssuerActor, such an amount is refused with [ErrSellerProof].
 	Session, Proof string
+	// ConfirmSession says that only the token was read: Proofs.ConfirmSeller has to confirm the session in the transaction of the request.
+	ConfirmSession bool
 
 	// KeyActor is the service key with which the marketplace asks for the seller, as the journal names it ("key:ID"); empty
 	// where the seller asks.
@@ -63,7 +65,7 @@ func (r Request) key() string {
 
 // Request reserves the amount and records the payout, durably, before it returns. It reports whether
 // the answer is that of an earlier request under the same key, which needs no new proof. It fails with the first of
-// [ErrKeyReused], what Proofs.LockSession fails with, [ErrSellerProof], [ErrOnHold], [ErrBankUnverified] or
+// what Proofs.ConfirmSeller fails with, [ErrKeyReused], what Proofs.LockSession fails with, [ErrSellerProof], [ErrOnHold], [ErrBankUnverified] or
 // [ErrAccountChanged], what Proofs.UseProof fails with, and [ledger.ErrInsufficient] with the available amount in its
 // message; or with [ledger.ErrTampered] where the service did not write what it read.
 func (s *Service) Request(ctx context.Context, r Request) (Payout, bool, error) {
@@ -73,7 +75,12 @@ func (s *Service) Request(ctx context.Context, r Request) (Payout, bool, error) 
 		made:  func(p Payout) bool { return p.Seller == r.Seller && p.Source == r.source() },
 		ownTx: s.mustProve(r),
 	}
-	p, replayed, err := s.idempotent(ctx, ledger.Scope{ReadsPause: true}, draft.RequestedAt, call, func(tx ChangeTx) (Payout, error) {
+	scope := ledger.Scope{ReadsPause: true}
+	if r.ConfirmSession {
+		scope.Session = r.Session
+		call.confirm = func(tx ChangeTx) error { return s.o.Proofs.ConfirmSeller(ctx, tx, r) }
+	}
+	p, replayed, err := s.idempotent(ctx, scope, draft.RequestedAt, call, func(tx ChangeTx) (Payout, error) {
 		return s.reserve(ctx, tx, r, draft)
 	})
 	if err == nil && !replayed {

@@ -136,6 +136,12 @@ func (a *member) lives(why string) {
 func (a *member) isOver(why string) {
 	a.holds("a session that "+why, a.tell("GET", "/api/auth/me"), http.StatusUnauthorized)
 	a.holds("the refresh of a session that "+why, a.tell("POST", "/api/auth/refresh", "refreshToken", a.refreshToken), http.StatusUnauthorized)
+	for _, body := range []string{`{"amount":` + rupees().FormatFixed(minimum) + `}`, `{"amount":0}`} {
+		code := 0
+		a.m.spawn(0, "seller "+a.id, func() { code = a.ask("POST", "/api/payouts/request", "", body).Code })
+		a.m.pass(a.m.now + time.Minute)
+		a.m.assert(accountsKept, a.m.violation != nil || code == http.StatusUnauthorized, a.id, "a request of %s for a payout, in a session that %s, is answered with %d; it is to be %d", body, why, code, http.StatusUnauthorized)
+	}
 }
 
 func (a *member) endSessions() {

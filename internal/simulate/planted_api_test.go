@@ -285,4 +285,10 @@ var apiBugs = []planted{
 	{"a password that a thief may know signs in after the undo", []edit{
 		{inAuth, "if _, err := tx.SetPasswordHash(ctx, u.ID, u.PasswordHash, \"\"); err != nil {\n\t\treturn err\n\t}\n\ttext", "text"},
 	}},
+	{"a session that has ended requests payouts", []edit{
+		{inPayout, "if call.confirm != nil {", "if call.confirm != nil && call.key != \"\" {"},
+	}},
+	{"who has no session any more learns what is wrong with a request", []edit{
+		{inAPI, "if _, refused := who.confirm(); refused != nil {", "if _, refused := who.confirm(); refused != nil && err == nil {"},
+	}},
 }

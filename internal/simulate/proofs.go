@@ -28,6 +28,21 @@ type proven struct {
 // requestProofs has auth check the proofs that come with requests, as serve does.
 type requestProofs struct{ on *instance }
 
+func (p requestProofs) ConfirmSeller(ctx context.Context, tx payout.RequestTx, r payout.Request) error {
+	var inside any = tx
+	switch seen := tx.(type) {
+	case changeTx:
+		inside = seen.ChangeTx
+	case payoutTx:
+		inside = seen.Tx
+	}
+	sessions, ok := inside.(auth.SessionTx)
+	if !ok {
+		return errors.New("this store keeps no sessions")
+	}
+	return p.on.users.ConfirmSeller(ctx, sessions, principalOf(r))
+}
+
 func (p requestProofs) LockSession(ctx context.Context, tx payout.RequestTx, r payout.Request) error {
 	inside, err := withUsers(tx)
 	if err != nil {

@@ -133,26 +133,69 @@ func (db *DB) LiveSession(ctx context.Context, session string, now time.Time) (a
 }
 
 func (db *DB) liveSession(ctx context.Context, session string, now time.Time) (auth.Principal, bool, error) {
-	var u storedUser
-	var s auth.Session
-	var methods, mac string
-	ok, err := found(db.rowOf(ctx, sessionOf, session).Scan(&u.ID, &u.Email, &u.emailKey, &u.Role, &u.PasswordHash,
-		flagged{&u.Verified}, &u.ExternalID, &u.mac, &s.UserID, instant{&s.CreatedAt}, instant{&s.ExpiresAt}, instant{&s.CapAt}, &methods,
-		instant{&s.AuthenticatedAt}, &mac, &u.decided, &s.ID))
-	live := ok && now.Before(s.ExpiresAt) && now.Before(s.CapAt)
-	if err == nil && live {
-		s.Methods = strings.Split(methods, " ")
-		if err = db.signer.checkRow(mac, sessionMessage(s)); errors.Is(err, auth.ErrTampered) {
-			return auth.Principal{}, live, auth.ErrTampered.Because(auth.ErrSessionChanged)
-		}
+	var s storedSession
+	ok, err := found(db.rowOf(ctx, sessionOf, session).Scan(s.dest()...))
+	if err != nil || !ok || !s.isLive(now) {
+		return auth.Principal{}, false, err
 	}
-	if err == nil && live {
-		err = u.check(db.signer)
+	keys, err := db.signer.get()
+	if err == nil {
+		err = s.check(keys)
 	}
-	if err == nil && live && u.Role == auth.Admin {
-		err = db.checkDecided(ctx, u)
+	if err == nil && s.user.Role == auth.Admin {
+		err = db.checkDecided(ctx, s.user)
 	}
-	return auth.Principal{UserID: u.ID, Email: u.Email, Role: u.Role, Session: s.ID, Verified: u.Verified}, live, err
+	return s.principal(), true, err
+}
+
+// LiveSession finds the user behind a session as [DB.LiveSession] does, but does not ask the journal what was decided about an admin.
+func (tx *Tx) LiveSession(ctx context.Context, session string, now time.Time) (auth.Principal, bool, error) {
+	var s storedSession
+	in, args := tx.dialect.oneOf(nil, []string{session}) // as a unit of work asks
+	ok, err := tx.one(ctx, sessionOf+in, args, s.dest()...)
+	if err != nil || !ok || !s.isLive(now) {
+		return auth.Principal{}, false, err
+	}
+	keys, err := tx.signer.get()
+	if err != nil {
+		return auth.Principal{}, false, err
+	}
+	return s.principal(), true, s.check(keys)
+}
+
+// storedSession is a session that has not ended, with its user.
+type storedSession struct {
+	auth.Session
+	methods, mac string
+	user         storedUser
+}
+
+// dest is where a row of sessionOf goes.
+func (s *storedSession) dest() []any {
+	u := &s.user
+	return []any{
+		&u.ID, &u.Email, &u.emailKey, &u.Role, &u.PasswordHash, flagged{&u.Verified}, &u.ExternalID, &u.mac,
+		&s.UserID, instant{&s.CreatedAt}, instant{&s.ExpiresAt}, instant{&s.CapAt}, &s.methods, instant{&s.AuthenticatedAt}, &s.mac,
+		&u.decided, &s.ID,
+	}
+}
+
+func (s *storedSession) isLive(now time.Time) bool {
+	return now.Before(s.ExpiresAt) && now.Before(s.CapAt)
+}
+
+// check fails with [auth.ErrTampered] unless the service wrote the session and its user.
+func (s *storedSession) check(keys ledger.Keys) error {
+	s.Methods = strings.Split(s.methods, " ")
+	if !ledger.CheckMAC(keys, s.mac, sessionMessage(s.Session)) {
+		return auth.ErrTampered.Because(auth.ErrSessionChanged)
+	}
+	return s.user.check(keys)
+}
+
+func (s *storedSession) principal() auth.Principal {
+	u := &s.user
+	return auth.Principal{UserID: u.ID, Email: u.Email, Role: u.Role, Session: s.ID, Verified: u.Verified}
 }
 
 // InsertUser adds u, or fails with [auth.ErrEmailTaken] or [auth.ErrEmailReserved].

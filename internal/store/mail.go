@@ -49,7 +49,7 @@ func (tx *Tx) AddressOf(ctx context.Context, userID string) (string, bool, error
 	var u storedUser
 	found, err := tx.one(ctx, selectUser+`WHERE u.id = $1`, []any{userID}, append(u.dest(), &u.decided)...)
 	if err == nil && found {
-		err = u.check(tx.signer)
+		err = tx.signer.checkUser(&u)
 	}
 	if errors.Is(err, auth.ErrTampered) {
 		return "", found, mail.ErrAddressTampered

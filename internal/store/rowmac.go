@@ -57,11 +57,23 @@ type storedUser struct {
 }
 
 // check fails with [auth.ErrTampered] unless the service wrote the row, and the role and suspension are those decided last.
-func (u *storedUser) check(s *signer) error {
+func (u *storedUser) check(keys ledger.Keys) error {
 	if !u.isAsDecided() {
 		return auth.ErrTampered.Because(fmt.Errorf("user %s has another role or suspension than was decided last", u.ID))
 	}
-	return s.checkRow(u.mac, u.message())
+	if !ledger.CheckMAC(keys, u.mac, u.message()) {
+		return auth.ErrTampered
+	}
+	return nil
+}
+
+// checkUser is [storedUser.check] with the keys of the moment.
+func (s *signer) checkUser(u *storedUser) error {
+	keys, err := s.get()
+	if err == nil {
+		err = u.check(keys)
+	}
+	return err
 }
 
 // isAsDecided reports whether the role and suspension are those decided last. A deleted account has none.
@@ -130,7 +142,7 @@ func (tx *Tx) user(ctx context.Context, where string, args ...any) (auth.User, b
 	if _, err := tx.one(ctx, `SELECT `+accessDecided+` FROM users u WHERE u.id = $1`, []any{u.ID}, &u.decided); err != nil {
 		return u.User, true, err
 	}
-	return u.User, true, u.check(tx.signer)
+	return u.User, true, tx.signer.checkUser(&u)
 }
 
 // storedAccount is a bank account with the MAC of its row.

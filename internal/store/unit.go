@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"bursar/internal/auth"
 	"bursar/internal/bank"
 	"bursar/internal/decision"
 	"bursar/internal/ledger"
@@ -33,6 +34,7 @@ type unit struct {
 	orphaned     map[string]bool
 	bankAccounts map[string]storedAccount // that sellers are paid to
 	idempotency  map[ownedKey]payout.Idempotency
+	sessions     map[string]*storedSession
 	payouts      map[payout.ID]*payout.Payout
 	// entries are those about the payouts that the group names, and about the bank accounts of those that are about to be sent.
 	// Those to be written are included.
@@ -101,7 +103,7 @@ type unitJob struct {
 func newUnit(macKeys ledger.Keys, cached *tailCache, size int) *unit {
 	return &unit{
 		macKeys: macKeys, journals: make(map[string]*unitJournal, size), orphaned: map[string]bool{}, bankAccounts: make(map[string]storedAccount, size),
-		idempotency: make(map[ownedKey]payout.Idempotency, size), payouts: make(map[payout.ID]*payout.Payout, size),
+		idempotency: make(map[ownedKey]payout.Idempotency, size), payouts: make(map[payout.ID]*payout.Payout, size), sessions: make(map[string]*storedSession, size),
 		entries: map[entriesOf]subjectEntries{}, tails: map[string]*unitTail{}, cached: cached,
 		writes: unitWrites{entries: make([]ledger.Entry, 0, size), changed: map[payout.ID]payoutUpdate{}},
 	}
@@ -121,7 +123,7 @@ func quoted[T ~string](list []T) string { return "'" + strings.Join(texts(list),
 // each in the order of their ids, as everywhere. On PostgreSQL each statement sees what was committed before it began,
 // so what is read after the locks is what their last holders left.
 func (u *unit) loads(d dialect, group []*unitJob) []load {
-	var owners, payouts []string
+	var owners, payouts, sessions []string
 	var users, keys []string
 	for _, j := range group {
 		s := j.scope
@@ -130,6 +132,9 @@ func (u *unit) loads(d dialect, group []*unitJob) []load {
 		}
 		if s.Payout != "" {
 			payouts = append(payouts, s.Payout)
+		}
+		if s.Session != "" {
+			sessions = append(sessions, s.Session)
 		}
 		if s.Key != "" {
 			users, keys = append(users, s.Owner), append(keys, s.Key)
@@ -152,6 +157,10 @@ func (u *unit) loads(d dialect, group []*unitJob) []load {
 		from, args := d.pairs(users, keys)
 		all = append(all, load{`SELECT k.user_id, k.key, k.fingerprint, k.payout_id, k.refusal FROM ` + from + `
 			JOIN idempotency_keys k ON k.user_id = asked.c0 AND k.key = asked.c1`, args, u.scanIdempotency})
+	}
+	if len(sessions) > 0 {
+		in, args := d.oneOf(nil, distinct(sessions))
+		all = append(all, load{sessionOf + in, args, u.scanSession})
 	}
 	if len(payouts) > 0 {
 		in, args := d.oneOf(nil, payouts)
@@ -268,6 +277,12 @@ func (u *unit) scanBankAccount(r *row) {
 	a := storedAccount{Account: bank.Account{Current: true}}
 	r.Scan(&a.Seller, &a.ID, &a.Holder, &a.IFSC, &a.Last4, &a.Status, &a.mac)
 	u.bankAccounts[a.Seller] = a
+}
+
+func (u *unit) scanSession(r *row) {
+	s := &storedSession{}
+	r.Scan(s.dest()...)
+	u.sessions[s.ID] = s
 }
 
 func (u *unit) scanIdempotency(r *row) {
@@ -478,6 +493,18 @@ func (tx *unitTx) AccountToPay(_ context.Context, seller string) (bank.Account, 
 		return bank.Account{}, bank.ErrNone
 	}
 	return a.Account, a.check(tx.u.macKeys)
+}
+
+// LiveSession is as [Tx.LiveSession], for the session that the change names.
+func (tx *unitTx) LiveSession(_ context.Context, session string, now time.Time) (auth.Principal, bool, error) {
+	if session != tx.scope.Session {
+		return auth.Principal{}, false, tx.outsideScope("session " + session)
+	}
+	s := tx.u.sessions[session]
+	if s == nil || !s.isLive(now) {
+		return auth.Principal{}, false, nil
+	}
+	return s.principal(), true, s.check(tx.u.macKeys)
 }
 
 func (tx *unitTx) Balance(_ context.Context, seller string) (ledger.Balance, error) {

@@ -161,6 +161,14 @@ func TestUnit_KeyOutsideScope(t *testing.T) {
 	}
 }
 
+// TestUnit_SessionOutsideScope fails: a session that the unit did not load would look like one that has ended.
+func TestUnit_SessionOutsideScope(t *testing.T) {
+	tx := &unitTx{u: newUnit(nil, &tailCache{}, 1), scope: ledger.Scope{Owner: "usr_a", Session: "ses_a"}}
+	if _, live, err := tx.LiveSession(t.Context(), "ses_b", noon); err == nil || live || tx.outside == nil {
+		t.Errorf("a session outside the scope of the change: %t, %v", live, err)
+	}
+}
+
 // TestUnit_ErrorOfKeyOutsideScopeDropped_KeepsNothing has a change go on although it was refused a key, and save its own.
 func TestUnit_ErrorOfKeyOutsideScopeDropped_KeepsNothing(t *testing.T) {
 	for name, drop := range map[string]bool{"it asks for its own key alone": false, "it asks for another's key first": true} {

@@ -22,7 +22,7 @@ func (db *DB) userBy(ctx context.Context, column, value string) (auth.User, bool
 	var u storedUser
 	ok, err := found(db.queryRow(ctx, selectUser+`WHERE u.`+column+` = $1`, value).Scan(append(u.dest(), &u.decided)...))
 	if err == nil && ok {
-		err = u.check(db.signer)
+		err = db.signer.checkUser(&u)
 	}
 	return u.User, ok, err
 }
@@ -35,7 +35,7 @@ func (db *DB) Users(ctx context.Context, f auth.UserFilter, after string, limit 
 		[]any{after, string(f.Role), flag(f.Suspended), limit}, func(r *row) {
 			var u storedUser
 			r.Scan(append(u.dest(), &u.decided)...)
-			err := u.check(db.signer)
+			err := db.signer.checkUser(&u)
 			tampered := errors.Is(err, auth.ErrTampered)
 			if !tampered {
 				r.fail(err)

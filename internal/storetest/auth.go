@@ -15,6 +15,7 @@ import (
 	"bursar/internal/auth"
 	"bursar/internal/decision"
 	"bursar/internal/ledger"
+	"bursar/internal/payout"
 	"bursar/internal/store"
 )
 
@@ -181,13 +182,27 @@ func testSessions(_ *testing.T, b *bench) {
 	}
 	for name, tt := range tests {
 		b.Run(name, func(t *testing.T) {
-			p, live, err := b.db.LiveSession(b.ctx(), tt.session, tt.at)
-			if err != nil || live != tt.want {
-				t.Fatalf("live = %v, %v; want %v", live, err, tt.want)
-			}
 			want := auth.Principal{UserID: "usr_1", Email: "usr_1@Example.com", Role: auth.Seller, Session: "ses_1", Verified: true}
-			if live && p != want {
-				t.Errorf("principal = %+v, want %+v", p, want)
+			check := func(where string, p auth.Principal, live bool, err error) {
+				t.Helper()
+				if err != nil || live != tt.want || live && p != want {
+					t.Errorf("%s: %+v, live = %v, %v; want %v", where, p, live, err, tt.want)
+				}
+			}
+			p, live, err := b.db.LiveSession(b.ctx(), tt.session, tt.at)
+			check("by itself", p, live, err)
+			b.update(func(tx *store.Tx) error {
+				p, live, err := tx.LiveSession(b.ctx(), tt.session, tt.at)
+				check("in a transaction", p, live, err)
+				return nil
+			})
+			err = b.db.Payouts().InGroup(b.ctx(), ledger.Scope{Owner: "usr_1", Session: tt.session}, func(tx payout.ChangeTx) error {
+				p, live, err := tx.(auth.SessionTx).LiveSession(b.ctx(), tt.session, tt.at) //nolint:forcetypeassert // the store's has it
+				check("in a unit of work", p, live, err)
+				return nil
+			})
+			if err != nil {
+				t.Error(err)
 			}
 		})
 	}
