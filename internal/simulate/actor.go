@@ -24,6 +24,9 @@ type actor struct {
 	account string
 	// claimed is the payout that the ledger has just let them send, and sent the one that they sent last.
 	claimed, sent string
+	// claimedUntil is when the lease of what they claimed is over, by their instance's clock, and offset what that clock was off by then.
+	claimedUntil time.Time
+	offset       time.Duration
 	// asked is the payout that the gateway was last asked about for them by our reference, and askedAt when it looked.
 	asked   string
 	askedAt time.Duration

@@ -422,6 +422,7 @@ func (f front) checkBodies() {
 // checkExport exports all decisions, each of which is there once.
 func (f front) checkExport(on *instance) {
 	m := f.m
+	m.checkOnRecord(on)
 	all, err := on.db.Decisions(m.ctx, "", 1_000_000)
 	rows, err2 := csv.NewReader(f.ask(http.MethodGet, "/api/admin/decisions?format=csv", "", "").Body).ReadAll()
 	seen := map[string]bool{}

@@ -249,7 +249,7 @@ func (m *market) checkSending(on *instance, w *withdrawal, p payout.Payout, at t
 	}
 	switch {
 	case (p.State == payout.Submitting || p.State == payout.Unknown) && microsOf(p.DueAt) != w.due && (p.DueAt.Sub(at)-lease).Abs() < time.Second:
-		m.current.claimed, m.current.sent = string(p.ID), ""
+		m.current.claimed, m.current.sent, m.current.claimedUntil, m.current.offset = string(p.ID), "", p.DueAt, on.machine.offset
 		m.assert(stopsKept, !m.model.stopped(w.seller), string(p.ID), "payout %s, which was %s, is being sent, and payouts are stopped", p.ID, w.state)
 		m.assert(stopsKept, !m.waitsFor(on, w.seller), string(p.ID), "payout %s, which was %s, is being sent, and the gateway has paid its seller what the ledger does not know", p.ID, w.state)
 		m.assert(nothingSpins, w.state != payout.Unknown || p.Tries > w.last.Tries, string(p.ID), "payout %s is sent again, and is not counted: try %d after %d", p.ID, p.Tries, w.last.Tries)

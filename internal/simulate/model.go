@@ -43,6 +43,8 @@ type journal struct {
 	fellBelow [2]time.Time
 	// events are those that the entries are, in order.
 	events []event.Queued
+	// decisions are the entries that are decisions, in order.
+	decisions []onRecord
 }
 
 // holder is what is known of a seller beside the money.
@@ -70,6 +72,9 @@ type aboutType struct {
 // remember notes when an entry was made that follows on a balance.
 func (j *journal) remember(e ledger.Entry, before money.Amount) {
 	j.newest[aboutType{e.Subject, e.Type}] = e.At
+	if slices.Contains(decides, e.Type) {
+		j.decisions = append(j.decisions, onRecord{e.Owner, e.Number, e.Subject, e.At.UnixMicro()})
+	}
 	for i, least := range []money.Amount{0, minimum} {
 		if before >= least && j.Available < least {
 			j.fellBelow[i] = e.At
@@ -174,7 +179,7 @@ func (o *model) copy() *model {
 	copyInto(c.journals, o.journals)
 	for _, j := range c.journals {
 		j.hashes = slices.Clone(j.hashes)
-		j.events = slices.Clone(j.events)
+		j.events, j.decisions = slices.Clone(j.events), slices.Clone(j.decisions)
 		j.newest = maps.Clone(j.newest)
 	}
 	copyInto(c.sellers, o.sellers)

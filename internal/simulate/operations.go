@@ -49,6 +49,7 @@ func (m *market) workThroughInbox() {
 		m.checkReviews(on, reviews)
 		m.checkTasks(on, waits, reviews)
 		if m.tampered == "" { // the rows are read as an attacker has them
+			m.checkOnRecord(on)
 			m.checkFigures(on)
 			m.checkEvidence(on)
 			m.checkOptions(on, func(s payout.State) bool { return kindOf(s) == underWay })
@@ -414,6 +415,7 @@ func (m *market) accountDecided(id bank.ID, sellerID string, status bank.Status)
 			verified := m.chance(700)
 			for range 60 {
 				err := m.decide(string(id), false, func(on *instance) error {
+					m.acceptOwn(on, id, sellerID)
 					_, err := on.bank.Resolve(m.ctx, decision.By{Admin: m.admin, Note: "Both names were compared."}, id, bank.Verdict{Verified: verified, Reason: "The name is another one."})
 					return err
 				})
@@ -428,6 +430,14 @@ func (m *market) accountDecided(id bank.ID, sellerID string, status bank.Status)
 		})
 	case bank.StatusUnverified, bank.StatusVerified:
 	}
+}
+
+// acceptOwn has a seller who is an admin too accept their own bank account, which must be refused.
+func (m *market) acceptOwn(on *instance, id bank.ID, sellerID string) {
+	a := m.model.accounts[id]
+	isInReview := a != nil && a.status == bank.StatusReview
+	_, err := on.bank.Resolve(m.ctx, decision.By{Admin: sellerID, Note: "I know the owner."}, id, bank.Verdict{Verified: true})
+	m.assert(decisionsKept, err != nil && (!isInReview || errors.Is(err, decision.ErrOwn)), string(id), "an admin who accepts their own bank account (in review: %t) was answered with %v", isInReview, err)
 }
 
 // acceptRejected has another admin, whose page is older than the rejection of an account, accept it.

@@ -590,7 +590,7 @@ func (p planted) overlay(t *testing.T) map[string]string {
 func TestPlantedBugsFitTheCode(t *testing.T) {
 	compiler := newCompiler(t)
 	names := map[string]bool{}
-	for _, bug := range slices.Concat(bugs, furtherBugs, moreBugs, takeoverBugs, gatewayBugs, limitedBugs, verificationBugs, apiBugs) {
+	for _, bug := range slices.Concat(bugs, furtherBugs, moreBugs, takeoverBugs, gatewayBugs, limitedBugs, verificationBugs, apiBugs, outsiderBugs) {
 		if err := compiler.check(bug.overlay(t)); err != nil {
 			t.Errorf("%s: %v", bug.name, err)
 		}
@@ -610,7 +610,7 @@ func TestPlantedBugsAreFound(t *testing.T) {
 	}
 	chosen := regexp.MustCompile(os.Getenv("BURSAR_TEST_PLANT"))
 	var table []string
-	for _, bug := range slices.Concat(bugs, furtherBugs, moreBugs, takeoverBugs, gatewayBugs, limitedBugs, verificationBugs, apiBugs) {
+	for _, bug := range slices.Concat(bugs, furtherBugs, moreBugs, takeoverBugs, gatewayBugs, limitedBugs, verificationBugs, apiBugs, outsiderBugs) {
 		if !chosen.MatchString(bug.name) {
 			continue
 		}

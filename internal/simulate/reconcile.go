@@ -131,6 +131,7 @@ func (m *market) checkNights(on *instance) {
 	o, err := on.reconciling.Overview(m.ctx, 3)
 	isOrdered := slices.IsSortedFunc(o.Runs, func(a, b reconcile.Run) int { return strings.Compare(b.ID, a.ID) })
 	m.assert(nightsReconciled, err == nil && o.Reached.Equal(reached) && len(o.Runs) > 0 && isOrdered, "", "an admin is shown that the nights reached %s, with the runs %+v (error %v), and they reached %s", o.Reached, o.Runs, err, reached)
+	m.assert(nightsReconciled, o.Failures == 0 && o.RetryAt.IsZero(), "", "every night was reconciled, and an admin is shown %d failures in a row, and another attempt at %s", o.Failures, o.RetryAt)
 	last, _, err := on.db.LastCheckpoint(m.ctx)
 	m.assert(checkpointsMade, err == nil && m.clock().Sub(last.At) < 2*m.maintenanceEvery(), "", "the last checkpoint was made at %s (error %v), and it is %s", last.At, err, m.clock())
 }

@@ -65,12 +65,13 @@ func (m *market) replaceGateways() {
 	m.after(lasts, m.wantReplacement)
 }
 
-// cancelWithoutGateway has sellers stop what another gateway than this one has turned away, while that is not configured.
+// cancelWithoutGateway has sellers and then an admin stop what another gateway than this one has turned away, while that is not configured.
 func (m *market) cancelWithoutGateway(is port.Name) {
 	for _, id := range slices.Sorted(maps.Keys(m.model.payouts)) {
 		if w := m.model.payouts[id]; w.state == payout.Waiting && w.at != is && !w.sentAt.IsZero() {
 			s := m.sellerOf(w.seller)
 			m.spawn(m.between(time.Minute, 4*time.Minute), "seller "+s.name, func() { m.cancel(s, id) })
+			m.spawn(4*time.Minute, admin, func() { m.cancelAsAdmin(id) })
 		}
 	}
 }

@@ -59,6 +59,7 @@ func (w wire) carry(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	_ = req.Body.Close()
+	w.checkLease(req.Header.Get(razorpayx.IdempotencyHeader))
 	m.step(w.on, time.Millisecond, 20*time.Millisecond)
 	if silent := m.now < m.gateways.silentUntil; (silent && m.chance(300)) || (!silent && m.chance(300) && m.strikes(cut)) {
 		m.pause(m.between(0, time.Second))
@@ -97,6 +98,14 @@ func (w wire) carry(req *http.Request) (*http.Response, error) {
 		w.nameCurrency(a)
 	}
 	return w.after(req, a, list, page)
+}
+
+// checkLease wants no order to set out when its lease is over: a worker who stood still since claiming it is not the only one who may send it. On its way
+// it may be late.
+func (w wire) checkLease(key string) {
+	a := w.on.m.current
+	inTime := key == "" || a.claimed != key || w.on.machine.offset != a.offset || w.on.now().Before(a.claimedUntil)
+	w.on.m.assert(claimedFirst, inTime, key, "%s sends payout %s at %s, and claimed it until %s", w.on.name, key, w.on.now(), a.claimedUntil)
 }
 
 // connected reports a connection to the client, as a transport does before it writes. Each second one was kept open since an earlier call.

@@ -1,0 +1,69 @@
+package simulate
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"bursar/internal/decision"
+	"bursar/internal/ledger"
+)
+
+// onRecord is a decision as the journal has it: in whose, as which entry, about what, and when, in microseconds since 1970.
+type onRecord struct {
+	owner   string
+	number  int64
+	subject string
+	at      int64
+}
+
+// decides lists the types of entries that are decisions. The table is the model's own.
+var decides = []ledger.Type{ledger.AdminDecided, ledger.PayoutsFrozen, ledger.PayoutsUnfrozen, ledger.BalanceAdjusted}
+
+// decisions lists all decisions in the journals that it follows, the newest first.
+func (o *model) decisions() (all []onRecord) {
+	for _, j := range o.journals {
+		all = append(all, j.decisions...)
+	}
+	slices.SortFunc(all, func(a, b onRecord) int {
+		return cmp.Or(cmp.Compare(b.at, a.at), cmp.Compare(b.owner, a.owner), cmp.Compare(b.number, a.number))
+	})
+	return all
+}
+
+// checkOnRecord wants the list of all decisions, and that of those about one subject, to have each decision in the journals once, the newest first.
+func (m *market) checkOnRecord(on *instance) {
+	m.follow(on, decision.Platform) // operators decide about webhooks
+	all := m.model.decisions()
+	m.compareDecisions(on, "", all)
+	if len(all) == 0 {
+		return
+	}
+	subject := all[len(all)/2].subject
+	m.compareDecisions(on, subject, slices.DeleteFunc(all, func(d onRecord) bool { return d.subject != subject }))
+}
+
+func (m *market) compareDecisions(on *instance, subject string, want []onRecord) {
+	const most = 1_000_000
+	got, err := on.db.Decisions(m.ctx, subject, most)
+	got = slices.DeleteFunc(got, func(d decision.Decision) bool { return m.model.journals[d.Owner] == nil }) // of who is no seller here
+	other := firstOther(got, want)
+	m.assert(decisionsKept, err == nil && other == "", subject, "%d decisions about %q are listed (error %v), and the journals have %d: %s", len(got), subject, err, len(want), other)
+}
+
+func (r onRecord) is(d decision.Decision) bool {
+	return d.Owner == r.owner && d.Subject == r.subject && d.At.UnixMicro() == r.at
+}
+
+// firstOther tells where a list of decisions departs from what the journals have.
+func firstOther(got []decision.Decision, want []onRecord) string {
+	for i := range max(len(got), len(want)) {
+		switch {
+		case i >= len(got):
+			return fmt.Sprintf("entry %d of %s, about %s, is missing", want[i].number, want[i].owner, want[i].subject)
+		case i >= len(want) || !want[i].is(got[i]):
+			return fmt.Sprintf("%+v is too much, or not in its place", got[i])
+		}
+	}
+	return ""
+}
