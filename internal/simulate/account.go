@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"bursar/internal/auth"
+	"bursar/internal/ledger"
 	"bursar/internal/mail"
 )
 
@@ -20,6 +21,8 @@ type member struct {
 	id              string
 	email, password string
 	refreshToken    string
+	role            auth.Role // "" for the default
+	factor          app       // that they have, if any
 }
 
 // reply is what the API answers, a success or a failure.
@@ -38,6 +41,7 @@ type reply struct {
 			Current bool
 		}
 		Identities        []struct{ Provider string }
+		Events            []struct{ Type ledger.Type }
 		RecoveryCodes     []string
 		RecoveryCodesLeft int
 	}
@@ -70,13 +74,13 @@ func (a *member) holds(what string, got reply, want int) {
 // checkAccount has a person register by API, confirm the address, sign in on several devices, end sessions, change the password, link and unlink a
 // provider, guess at the password, add a second factor, and delete the account.
 func (m *market) checkAccount() {
-	m.playAccount("nia.rao@example.com", func(a *member) []func() {
+	m.playAccount("nia.rao@example.com", "", func(a *member) []func() {
 		return []func(){a.endSessions, a.changePassword, a.refresh, a.unlinkProvider, a.guess, a.addFactor}
 	})
 }
 
 // playAccount has a person register by API, confirm the address, and go on with some parts.
-func (m *market) playAccount(email string, parts func(*member) []func()) {
+func (m *market) playAccount(email string, role auth.Role, parts func(*member) []func()) {
 	on, s := m.anyInstance(), m.verified()
 	if on == nil || s == nil {
 		return
@@ -86,7 +90,7 @@ func (m *market) playAccount(email string, parts func(*member) []func()) {
 		return
 	}
 	f.token = ""
-	a := &member{front: f, on: on, email: email, password: "a-long-password-7"}
+	a := &member{front: f, on: on, email: email, password: "a-long-password-7", role: role}
 	for _, part := range append([]func(){a.register, a.confirm}, parts(a)...) {
 		if m.violation == nil {
 			part()
@@ -95,7 +99,11 @@ func (m *market) playAccount(email string, parts func(*member) []func()) {
 }
 
 func (a *member) register() {
-	made := a.tell("POST", "/api/auth/register", "name", "Nia Rao", "email", a.email, "password", a.password)
+	fields := []string{"name", "Nia Rao", "email", a.email, "password", a.password}
+	if a.role != "" {
+		fields = append(fields, "role", string(a.role))
+	}
+	made := a.tell("POST", "/api/auth/register", fields...)
 	a.holds("the registration", made, http.StatusCreated)
 	a.id, a.token, a.refreshToken = made.Data.User.ID, made.Data.Token, made.Data.RefreshToken
 	a.holds("another registration", a.tell("POST", "/api/auth/register", "name", "Nia Rao", "email", strings.ToUpper(a.email), "password", a.password), http.StatusBadRequest)
@@ -313,6 +321,7 @@ func (a *member) leave(code func() string) {
 	a.lives("deleted nothing")
 	other.proof = proof("account.delete")
 	a.holds("a deletion", other.tell("DELETE", "/api/auth/me"), http.StatusOK)
+	a.isGone(a.email)
 	a.isOver("was of an account that is deleted")
 	other.token, other.proof = "", ""
 	a.holds("a sign-in to an account that is deleted", other.tell("POST", "/api/auth/login", "email", a.email, "password", a.password), http.StatusUnauthorized)

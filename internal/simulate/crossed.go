@@ -20,7 +20,7 @@ type app struct {
 // checkCrossedChanges has a person change the account in pairs, in which the first change leaves something that the second has to end: what was mailed
 // before, recovery codes, and a way in through a provider.
 func (m *market) checkCrossedChanges() {
-	m.playAccount("dev.rao@example.com", func(a *member) []func() {
+	m.playAccount("dev.rao@example.com", "", func(a *member) []func() {
 		return []func(){a.endWhoChangesAddress, a.addWhileChangingAddress, a.proveByPasswordBefore, a.undoAfterFactor, a.undoSecondMove, a.moveUnconfirmed, a.leaveWithProvider}
 	})
 }

@@ -111,7 +111,7 @@ func (on *instance) open() (err error) {
 	}
 	mails := mailQueue{mailService, m}
 	on.bank, err = bank.New(bank.Options{
-		Mails: mails,
+		Mails: mails, Proofs: accountProofs{on},
 		Store: bankStore{on.db.Bank(), on}, Keys: m.keys, Gateways: router, Directory: nowhere{},
 		CoolDown: coolDown, Now: on.now, Logger: logger, IDs: m.ids, Jitter: m.jitter,
 	})

@@ -17,6 +17,27 @@ var outsiderBugs = []planted{
 	{"an endpoint is said to have taken its last event when it took the first", []edit{
 		{inStore, "retry_at = $4, last_delivered_at = $5 WHERE id = $1", "retry_at = $4, last_delivered_at = COALESCE(last_delivered_at, $5) WHERE id = $1"},
 	}},
+	{"an account that is refused for lack of a proof leaves no trace", []edit{
+		{inBank, "err = errors.Join(err, s.recordMissingProof(ctx, r, draft.CreatedAt))", "_ = s.recordMissingProof"},
+	}},
+	{"the former address hears nothing of a deletion", []edit{
+		{inAuth, "now.Before(move.ExpiresAt) && !slices.Contains(addresses, move.Email)", "now.After(move.ExpiresAt) && !slices.Contains(addresses, move.Email)"},
+	}},
+	{"a link leaves the session that the browser had", []edit{
+		{inAuth, "if before.Session != \"\" {", "if before.Session == \"none\" {"},
+	}},
+	{"a sign-in through a provider leaves the session that the browser had", []edit{
+		{inAuth, "if presented.Session != \"\" {", "if presented.Session == \"none\" {"},
+	}},
+	{"a proof of another session is taken", []edit{
+		{inAuth, "given.User != p.UserID || given.Session != p.Session || given", "given.User != p.UserID || given"},
+	}},
+	{"payouts are not on hold after a second factor is removed", []edit{
+		{inAuth, "until, err := s.holdPayouts(ctx, tx, user, ledger.HoldFactorRemoved)", "until, err := time.Time{}, error(nil)"},
+	}},
+	{"payouts are not on hold after all factors are removed by a link", []edit{
+		{inAuth, "until, err := s.holdPayouts(ctx, tx, u, ledger.HoldFactorRemoved)", "until, err := time.Time{}, error(nil)"},
+	}},
 	{"the nights are said to fail after they have succeeded", []edit{
 		{inReconcile, "pace = Pace{LookedAt: s.o.Now()}", "pace.LookedAt = s.o.Now()"},
 	}},

@@ -59,6 +59,19 @@ func (p requestProofs) UseProof(ctx context.Context, tx payout.RequestTx, r payo
 	return p.on.users.UseProof(ctx, inside, principalOf(r), auth.ActionRequestPayout, to...)
 }
 
+// accountProofs has auth check the proofs that come with bank accounts, as serve does.
+type accountProofs struct{ on *instance }
+
+func (p accountProofs) RequireProof(ctx context.Context, tx bank.Tx, r bank.Registration) error {
+	seen, ok := tx.(bankTx)
+	inside, keeps := seen.Tx.(auth.ProofTx)
+	if !ok || !keeps {
+		return errors.New("this store keeps no proofs")
+	}
+	who := auth.Principal{UserID: r.Seller, Session: r.Session, Proof: r.Proof}
+	return p.on.users.RequireProof(ctx, inside, who, auth.ActionReplaceAccount, r.Number.Reveal(), string(r.IFSC))
+}
+
 // withUsers is the transaction of a request that uses a proof, as one that also has users.
 func withUsers(tx payout.RequestTx) (auth.Tx, error) {
 	seen, ok := tx.(payoutTx)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/pquerna/otp/totp"
@@ -80,8 +81,8 @@ func (s authStore) InTx(ctx context.Context, fn func(auth.Tx) error) error {
 // emailOf is the address that a seller's account was registered with.
 func emailOf(seller string) string { return seller + "@example.com" }
 
-// comeBack signs a person in through the identity provider.
-func (m *market) comeBack(on *instance, who auth.Identity) (auth.SignIn, error) {
+// comeBack signs a person in through the identity provider, in a browser that is signed in with a token, if there is one.
+func (m *market) comeBack(on *instance, who auth.Identity, presented ...string) (auth.SignIn, error) {
 	begun, err := on.users.BeginSignIn(m.ctx, auth.ProviderStart{Provider: auth.ProviderA, Role: auth.Seller})
 	if err != nil {
 		return auth.SignIn{}, err
@@ -91,7 +92,7 @@ func (m *market) comeBack(on *instance, who auth.Identity) (auth.SignIn, error) 
 		return auth.SignIn{}, err
 	}
 	m.identities.who = who
-	signIn, _, err := on.users.FinishSignIn(m.ctx, auth.ProviderReturn{Provider: auth.ProviderA, Encrypted: begun.Encrypted, Answer: address.Query()})
+	signIn, _, err := on.users.FinishSignIn(m.ctx, auth.ProviderReturn{Provider: auth.ProviderA, Encrypted: begun.Encrypted, Answer: address.Query(), Presented: strings.Join(presented, "")})
 	return signIn, err
 }
 
@@ -369,16 +370,26 @@ func (m *market) checkLink() {
 		return
 	}
 	key, err := m.addServiceKey(on, "kiosk", time.Time{})
-	link, _, err2 := on.users.CreateSessionLink(m.ctx, key, s.id)
-	opened, err3 := on.users.OpenSessionLink(m.ctx, link, "", auth.Device{})
+	open := func(presented string) (opened auth.SignIn) {
+		link, _, err2 := on.users.CreateSessionLink(m.ctx, key, s.id)
+		opened, err3 := on.users.OpenSessionLink(m.ctx, link, presented, auth.Device{})
+		err = errors.Join(err, err2, err3)
+		return opened
+	}
+	before := open("")
+	opened := open(before.Token)
+	_, after := on.users.Authenticate(m.ctx, before.Token)
+	_, refreshed := on.users.Refresh(m.ctx, before.RefreshToken)
+	m.assert(accountsKept, err != nil || errors.Is(after, auth.ErrToken) && errors.Is(refreshed, auth.ErrRefresh), s.id,
+		"a browser with a session of %s opened a link of the marketplace, and the session of before was answered with %v and %v", s.id, after, refreshed)
 	m.pass(m.now + 2*auth.LinkLife)
 	_, err4 := on.users.Sweep(m.ctx)
 	_, err5 := on.users.Authenticate(m.ctx, opened.Token)
 	_, err6 := on.users.RevokeServiceKey(m.ctx, key.ID, ledger.ActorAdmin+m.admin)
-	err = errors.Join(err, err2, err3, err4, err5, err6)
+	err = errors.Join(err, err4, err5, err6)
 	m.assert(answersAreKnown, m.violation != nil || err == nil, s.id, "a link of the marketplace for %s: %v", s.id, err)
-	_, after := on.users.Authenticate(m.ctx, opened.Token)
-	_, refreshed := on.users.Refresh(m.ctx, opened.RefreshToken)
+	_, after = on.users.Authenticate(m.ctx, opened.Token)
+	_, refreshed = on.users.Refresh(m.ctx, opened.RefreshToken)
 	m.assert(takeoversEndAccess, m.violation != nil || errors.Is(after, auth.ErrToken) && errors.Is(refreshed, auth.ErrRefresh), s.id,
 		"the service key was revoked that made a link for %s, and the session of the link was answered with %v and %v", s.id, after, refreshed)
 	m.follow(on, s.id)
