@@ -156,3 +156,49 @@ func (m *market) countDecisions(on *instance, subject string, action decision.Ac
 	}
 	return n
 }
+
+// cancelsAtOnce is how many cancellations a caller may have the gateway asked for at once.
+const cancelsAtOnce = 60
+
+// checkCancelledOften has a seller and an admin send the cancellation of a payout again and again, after a restart and while the gateway is silent. Each
+// asks the gateway. Soon the seller has to wait, and the admin need not.
+func (m *market) checkCancelledOften() {
+	s := m.payable()
+	if s == nil || !m.anyFaults() || !m.gateways.main().capabilities().Lookup {
+		return
+	}
+	a := &ask{seller: s.id, amount: minimum, notes: "by mistake"}
+	m.spawn(0, "seller "+s.name, func() { m.send(a) })
+	m.pass(m.now + time.Second)
+	if m.violation != nil || a.made == "" {
+		return
+	}
+	m.fallSilent(20 * time.Minute)
+	for _, mc := range m.machines {
+		if mc.on != nil {
+			m.shutDown(mc.on)
+			m.startUp(mc)
+		}
+	}
+	m.cancelOften(a.made, "seller "+s.name, payout.Caller{User: s.id}, cancelsAtOnce)
+	m.cancelOften(a.made, admin, m.adminAsCaller(), cancelsAtOnce+5)
+	m.pass(m.gateways.silentUntil + time.Hour)
+}
+
+// cancelOften has a caller cancel a payout more often at once than sellers may, and wants so many of the cancellations to be let through to the gateway.
+func (m *market) cancelOften(id payout.ID, name string, c payout.Caller, most int) {
+	unclear, often := 0, 0
+	for range cancelsAtOnce + 5 {
+		m.spawn(time.Second, name, func() {
+			_ = m.askAsAdmin(string(id), func(on *instance) error {
+				_, _, err := on.payouts.Cancel(m.ctx, c, id, "")
+				unclear += btoi(errors.Is(err, payout.ErrCancelUnclear))
+				often += btoi(errors.Is(err, payout.ErrCancelledOften))
+				return err
+			})
+		})
+	}
+	m.pass(m.now + 2*time.Minute)
+	m.assert(nothingSpins, m.violation != nil || unclear == most && often == cancelsAtOnce+5-most, string(id),
+		"%s cancelled payout %s %d times at once while the gateway is silent; of these %d were let through, want %d, and %d had to wait", name, id, cancelsAtOnce+5, unclear, most, often)
+}

@@ -251,6 +251,9 @@ func (m *market) checkSending(on *instance, w *withdrawal, p payout.Payout, at t
 	}
 	switch {
 	case (p.State == payout.Submitting || p.State == payout.Unknown) && microsOf(p.DueAt) != w.due && (p.DueAt.Sub(at)-lease).Abs() < time.Second:
+		if g := m.gateways.named(w.at); p.SentAt.After(g.lastOrder) {
+			g.lastOrder = p.SentAt
+		}
 		m.current.claimed, m.current.sent, m.current.claimedUntil, m.current.offset = string(p.ID), "", p.DueAt, on.machine.offset
 		m.assert(stopsKept, !m.model.stopped(w.seller), string(p.ID), "payout %s, which was %s, is being sent, and payouts are stopped", p.ID, w.state)
 		m.assert(stopsKept, !m.waitsFor(on, w.seller), string(p.ID), "payout %s, which was %s, is being sent, and the gateway has paid its seller what the ledger does not know", p.ID, w.state)

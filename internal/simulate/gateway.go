@@ -47,6 +47,8 @@ type gateway struct {
 	holdsNext    bool
 	// madeAt is when it made its transfers, by its own ids.
 	madeAt map[string]time.Duration
+	// lastOrder is when an instance last began to send it an order, by that one's clock, also where the ledger has lost that.
+	lastOrder time.Time
 	// hook is the last webhook about a payout that it sent, and fundAccount the last one that it told of.
 	hookHeader        http.Header
 	hook, fundAccount []byte

@@ -231,7 +231,7 @@ func (m *market) run() {
 	for _, part := range []func(){
 		m.checkConditions, m.checkTampering, m.checkForgotten, m.checkTakeOver, m.checkReset, m.checkEmailChange, m.checkChangedMind, m.checkRejectedAtClaim, m.checkDeletion,
 		m.checkStatementOrRestore, m.checkEndpoint, m.checkPending, m.checkVerifiers, m.checkLink, m.checkAccess, m.checkExpiry, m.checkToldAtOnce, m.checkFront,
-		m.checkMailing, m.checkDoors, m.checkByAPI, m.checkAccount, m.checkCrossedChanges, m.checkGuarded, m.checkThieves,
+		m.checkMailing, m.checkDoors, m.checkByAPI, m.checkAccount, m.checkCrossedChanges, m.checkGuarded, m.checkThieves, m.checkCancelledOften,
 	} {
 		if m.violation == nil && m.ctx.Err() == nil {
 			part()

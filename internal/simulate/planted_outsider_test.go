@@ -1,6 +1,6 @@
 package simulate_test
 
-// outsiderBugs were planted by an engineer who had not read the simulator, and it missed them then.
+// outsiderBugs were planted by an engineer who had not read the simulator, and it missed them then. Two that are like others of them were added.
 var outsiderBugs = []planted{
 	{"an admin cancels what was sent to a gateway that is gone", []edit{
 		{inPayout, "c.decidesAbout(asked) && asked.SentAt.IsZero() && !s.o.Restored", "c.decidesAbout(asked) && !s.o.Restored"},
@@ -37,6 +37,12 @@ var outsiderBugs = []planted{
 	}},
 	{"payouts are not on hold after all factors are removed by a link", []edit{
 		{inAuth, "until, err := s.holdPayouts(ctx, tx, u, ledger.HoldFactorRemoved)", "until, err := time.Time{}, error(nil)"},
+	}},
+	{"the limit of cancellations is for admins, and not for sellers", []edit{
+		{inPayout, "p.State == Submitted && s.Cancellable(p); !asks || c.Admin {", "p.State == Submitted && s.Cancellable(p); !asks || !c.Admin {"},
+	}},
+	{"a start asks the second gateway from where the first was asked", []edit{
+		{inPayout, "s.progress.since, s.progress.listed, s.progress.next = time.Time{}, 0, \"\"", "s.progress.listed, s.progress.next = 0, \"\""},
 	}},
 	{"the nights are said to fail after they have succeeded", []edit{
 		{inReconcile, "pace = Pace{LookedAt: s.o.Now()}", "pace.LookedAt = s.o.Now()"},

@@ -84,6 +84,7 @@ func (w wire) carry(req *http.Request) (*http.Response, error) {
 	}
 	sent := w.copyOf(req, body)
 	list, page := pageOf(sent)
+	w.checkListedFrom(req, list, page)
 	a := g.arrive(sent, body)
 	m.current.looked = m.now
 	if reference := req.URL.Query().Get("reference_id"); reference != "" {
@@ -106,6 +107,20 @@ func (w wire) checkLease(key string) {
 	a := w.on.m.current
 	inTime := key == "" || a.claimed != key || w.on.machine.offset != a.offset || w.on.now().Before(a.claimedUntil)
 	w.on.m.assert(claimedFirst, inTime, key, "%s sends payout %s at %s, and claimed it until %s", w.on.name, key, w.on.now(), a.claimedUntil)
+}
+
+// checkListedFrom wants a start to list what a gateway has made since it was last sent an order, or since the beginning. When another gateway was
+// says nothing.
+func (w wire) checkListedFrom(req *http.Request, list, page int) {
+	if list != transfers || page < 0 {
+		return
+	}
+	m, last := w.on.m, w.on.m.start
+	if w.g.lastOrder.After(last) {
+		last = w.g.lastOrder
+	}
+	from, err := strconv.ParseInt(req.URL.Query().Get("from"), 10, 64)
+	m.assert(askedFirst, err == nil && !time.Unix(from, 0).After(last), "", "%s was last sent an order at %s, and %s lists what it has made since %s (error %v)", w.g.name, last, w.on.name, time.Unix(from, 0).UTC(), err)
 }
 
 // connected reports a connection to the client, as a transport does before it writes. Each second one was kept open since an earlier call.
