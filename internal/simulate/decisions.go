@@ -21,7 +21,9 @@ type onRecord struct {
 var decides = []ledger.Type{ledger.AdminDecided, ledger.PayoutsFrozen, ledger.PayoutsUnfrozen, ledger.BalanceAdjusted}
 
 // knows reports whether it knows a journal's owner from the beginning: a seller or the platform, and not a person who registered by API.
-func (o *model) knows(owner string) bool { return o.sellers[owner] != nil || owner == decision.Platform }
+func (o *model) knows(owner string) bool {
+	return o.sellers[owner] != nil || owner == decision.Platform
+}
 
 // decisions lists all decisions in the journals of those it knows, the newest first.
 func (o *model) decisions() (all []onRecord) {
