@@ -174,8 +174,16 @@ type storedSession struct {
 func (s *storedSession) dest() []any {
 	u := &s.user
 	return []any{
-		&u.ID, &u.Email, &u.emailKey, &u.Role, &u.PasswordHash, flagged{&u.Verified}, &u.ExternalID, &u.mac,
-		&s.UserID, instant{&s.CreatedAt}, instant{&s.ExpiresAt}, instant{&s.CapAt}, &s.methods, instant{&s.AuthenticatedAt}, &s.mac,
+		&u.ID, &u.Email, &u.emailKey, &u.Role, &u.PasswordHash,
+		flagged{&u.Verified},
+		&u.ExternalID, &u.mac,
+		&s.UserID,
+		instant{&s.CreatedAt},
+		instant{&s.ExpiresAt},
+		instant{&s.CapAt},
+		&s.methods,
+		instant{&s.AuthenticatedAt},
+		&s.mac,
 		&u.decided, &s.ID,
 	}
 }
