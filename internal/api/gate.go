@@ -24,6 +24,9 @@ type caller struct {
 	service auth.ServiceKey
 }
 
+// isUnconfirmed says that the caller's session is still to be read.
+func (c caller) isUnconfirmed() bool { return c.confirm != nil }
+
 // onPayouts is the caller as the payout service knows them.
 func (c caller) onPayouts() payout.Caller {
 	return payout.Caller{User: c.UserID, Admin: c.Role == auth.Admin, IssuerActor: c.IssuerActor()}
@@ -98,7 +101,6 @@ func (a *api) payoutRequester(r *http.Request) (caller, error) {
 	if err != nil {
 		return a.payoutRole(r)
 	}
-	telemetry.SetUser(r.Context(), named.UserID)
 	named.Proof = r.Header.Get(stepUpHeader)
 	return caller{Principal: named, byCookie: byCookie, confirm: func() (caller, error) { return a.payoutRole(r) }}, nil
 }

@@ -79,7 +79,7 @@ func handle[Req, Data any, P request[Req]](
 		in := input{api: a, w: w, r: r}
 		P(&req).read(&in)
 		if err := in.problem(); err != nil {
-			if who.confirm != nil {
+			if who.isUnconfirmed() { // one without access learns nothing about the request
 				if _, refused := who.confirm(); refused != nil {
 					err = refused
 				}

@@ -11,9 +11,11 @@ import (
 	"bursar/internal/auth"
 	"bursar/internal/bank"
 	"bursar/internal/decision"
+	"bursar/internal/fault"
 	"bursar/internal/id"
 	"bursar/internal/money"
 	"bursar/internal/payout"
+	"bursar/internal/telemetry"
 )
 
 type balanceJSON struct {
@@ -90,24 +92,36 @@ type requestedJSON struct {
 
 func (a *api) requestPayout(ctx context.Context, who caller, req payoutRequest) (reply[requestedJSON], error) {
 	made, err := a.requestPayoutOf(ctx, who, req)
-	if errors.Is(err, auth.ErrUnconfirmed) {
-		if who, err = who.confirm(); err != nil {
-			return reply[requestedJSON]{}, err
-		}
-		made, err = a.requestPayoutOf(ctx, who, req)
+	if !who.isUnconfirmed() {
+		return made, err
 	}
-	return made, err
+	f := fault.From(err)
+	if err == nil || f != nil && f.Kind != fault.Unavailable && !errors.Is(err, auth.ErrUnconfirmed) {
+		telemetry.SetUser(ctx, who.UserID) // the answer is that of a seller whose session was confirmed
+		return made, err
+	}
+	confirmed, refused := who.confirm()
+	switch isRefused := fault.From(refused); {
+	case errors.Is(err, auth.ErrUnconfirmed) && refused != nil:
+		return reply[requestedJSON]{}, refused
+	case errors.Is(err, auth.ErrUnconfirmed):
+		return a.requestPayoutOf(ctx, confirmed, req)
+	case isRefused != nil && (isRefused.Kind == fault.Unauthenticated || isRefused.Kind == fault.Forbidden):
+		return reply[requestedJSON]{}, refused // the store failed, perhaps before it confirmed the session
+	default:
+		return made, err // and not again: what became of the request may be unknown
+	}
 }
 
 func (a *api) requestPayoutOf(ctx context.Context, who caller, req payoutRequest) (reply[requestedJSON], error) {
-	if who.confirm == nil {
+	if !who.isUnconfirmed() {
 		if err := a.o.Auth.CheckMayRequestPayout(who.Principal); err != nil {
 			return reply[requestedJSON]{}, err
 		}
 	}
 	p, replayed, err := a.o.Payouts.Request(ctx, payout.Request{
 		Seller: who.UserID, Amount: req.amount, Notes: req.notes, Key: req.key,
-		Session: who.Session, Proof: who.Proof, ConfirmSession: who.confirm != nil, IssuerActor: who.IssuerActor(),
+		Session: who.Session, Proof: who.Proof, ConfirmSession: who.isUnconfirmed(), IssuerActor: who.IssuerActor(),
 	})
 	if who.Issuer != "" && errors.Is(err, payout.ErrSellerProof) {
 		err = errProofHere

@@ -1,14 +1,17 @@
 package api_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"bursar/internal/api"
 	"bursar/internal/auth"
 	"bursar/internal/decision"
+	"bursar/internal/fault"
 	"bursar/internal/payout"
 )
 
@@ -100,5 +103,22 @@ func TestRequestPayout_SessionRunsOut(t *testing.T) {
 	h.clock.advance(10 * time.Minute)
 	h.do(ask).want(t, 201)
 	h.place.ByHand(t, `UPDATE sessions SET expires_at = created_at + 1 WHERE user_id = '`+u.id+`'`) // which its MAC does not cover
+	h.do(ask).wantFailure(t, 401, "invalid_token")
+}
+
+// lost answers each request for a payout as a store does that lost the answer to a commit.
+type lost struct{ api.Payouts }
+
+func (lost) Request(context.Context, payout.Request) (payout.Payout, bool, error) {
+	return payout.Payout{}, false, fault.New(fault.Unavailable, "outcome_unknown", "It is not known whether this was done.")
+}
+
+// TestRequestPayout_StoreFails says so to a seller who is signed in, and to nobody else.
+func TestRequestPayout_StoreFails(t *testing.T) {
+	h := openFixture(t, func(o *api.Options) { o.Payouts = lost{o.Payouts} })
+	u := h.signUp("Asha", auth.Seller)
+	ask := call{method: "POST", path: "/api/payouts/request", token: u.token, body: `{"amount":600}`}
+	h.do(ask).wantFailure(t, 503, "outcome_unknown")
+	h.do(call{method: "POST", path: "/api/auth/logout", token: u.token}).want(t, 200)
 	h.do(ask).wantFailure(t, 401, "invalid_token")
 }

@@ -74,7 +74,7 @@ type SessionTx interface {
 	LiveSession(ctx context.Context, session string, now time.Time) (Principal, bool, error)
 }
 
-// ErrUnconfirmed says that [Service.Authenticate] has to tell who it is.
+// ErrUnconfirmed says that the session's row alone does not let the caller in: [Service.Authenticate] has to decide.
 var ErrUnconfirmed = errors.New("the session is not that of a seller who may request payouts, as far as one row tells")
 
 // ConfirmSeller confirms, in the transaction of a request for a payout, that p's session is alive and that of a seller who may make it.

@@ -1,6 +1,8 @@
 package auth_test
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -137,5 +139,31 @@ func TestSweepLeavesWhatMatters(t *testing.T) {
 	w.refresh(live.RefreshToken)
 	if n, err := w.Sweep(t.Context()); err != nil || n != 0 {
 		t.Errorf("the next sweep deleted %d rows (%v), want none", n, err)
+	}
+}
+
+// oneSession is a transaction in which every session is alive, and of the same user.
+type oneSession struct{ auth.Principal }
+
+func (o oneSession) LiveSession(context.Context, string, time.Time) (auth.Principal, bool, error) {
+	return o.Principal, true, nil
+}
+
+// TestConfirmSeller confirms nobody in a session of another user, and no admin.
+func TestConfirmSeller(t *testing.T) {
+	w := newFixture(t)
+	asha := auth.Principal{UserID: "usr_asha", Session: "ses_1", Role: auth.Seller}
+	for name, test := range map[string]struct {
+		found auth.Principal
+		want  error
+	}{
+		"their own":       {asha, nil},
+		"another user's":  {auth.Principal{UserID: "usr_bina", Session: "ses_1", Role: auth.Seller}, auth.ErrUnconfirmed},
+		"an admin's":      {auth.Principal{UserID: "usr_asha", Session: "ses_1", Role: auth.Admin}, auth.ErrUnconfirmed},
+		"that of a buyer": {auth.Principal{UserID: "usr_asha", Session: "ses_1", Role: auth.Buyer}, auth.ErrUnconfirmed},
+	} {
+		if err := w.ConfirmSeller(t.Context(), oneSession{test.found}, asha); !errors.Is(err, test.want) {
+			t.Errorf("a session that is %s: %v, want %v", name, err, test.want)
+		}
 	}
 }

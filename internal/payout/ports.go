@@ -230,7 +230,7 @@ func parseUnmatchedID(id string) (at gateway.Name, gatewayID string, ok bool) {
 	return gateway.Name(name), gatewayID, gateway.IsID(name) && gateway.IsID(gatewayID)
 }
 
-// Proofs checks fresh proofs of who a seller is.
+// Proofs checks who a seller is: their session, and fresh proofs.
 type Proofs interface {
 	// ConfirmSeller fails unless the session that asks is alive, and that of the seller, who may request payouts. The scope names the
 	// session.

@@ -96,7 +96,8 @@ func (a *member) proveElsewhere() {
 	} {
 		own.proveFor(a.factor, proven.action, proven.factor)
 		thief.proof = own.proof
-		a.holds(string(proven.action)+" with the proof of another session", proven.try(&thief), http.StatusUnauthorized)
+		got := proven.try(&thief)
+		a.m.assert(accountsKept, got.Code == "step_up_required", a.id, "%s by %s with the proof of another session is answered with %d %s", proven.action, a.email, got.status, got.Code)
 	}
 	a.holds("a factor that is removed with the proof of the session", own.tell("DELETE", app), http.StatusOK)
 	told, isTold := mailTo[mail.FactorChanged](a.m, a.id)
