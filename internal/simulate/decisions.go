@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -9,12 +10,21 @@ import (
 	"bursar/internal/ledger"
 )
 
-// onRecord is a decision as the journal has it: in whose, as which entry, about what, and when, in microseconds since 1970.
+// onRecord is a decision as the journal has it: in whose, as which entry, about what, when, in microseconds since 1970, and
+// what was decided.
 type onRecord struct {
 	owner   string
 	number  int64
 	subject string
 	at      int64
+	action  decision.Action
+}
+
+// actionIn reads what was decided from the data of an entry, or "".
+func actionIn(data string) decision.Action {
+	var says struct{ Action decision.Action }
+	_ = json.Unmarshal([]byte(data), &says)
+	return says.Action
 }
 
 // decides lists the types of entries that are decisions. The table is the model's own.
@@ -59,7 +69,7 @@ func (m *market) compareDecisions(on *instance, subject string, want []onRecord)
 }
 
 func (r onRecord) is(d decision.Decision) bool {
-	return d.Owner == r.owner && d.Subject == r.subject && d.At.UnixMicro() == r.at
+	return d.Owner == r.owner && d.Subject == r.subject && d.At.UnixMicro() == r.at && d.Action == r.action && r.action != ""
 }
 
 // firstOther tells where a list of decisions departs from what the journals have.

@@ -73,7 +73,7 @@ type aboutType struct {
 func (j *journal) remember(e ledger.Entry, before money.Amount) {
 	j.newest[aboutType{e.Subject, e.Type}] = e.At
 	if slices.Contains(decides, e.Type) {
-		j.decisions = append(j.decisions, onRecord{e.Owner, e.Number, e.Subject, e.At.UnixMicro()})
+		j.decisions = append(j.decisions, onRecord{e.Owner, e.Number, e.Subject, e.At.UnixMicro(), actionIn(e.Data)})
 	}
 	for i, least := range []money.Amount{0, minimum} {
 		if before >= least && j.Available < least {
