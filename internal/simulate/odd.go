@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -148,7 +149,9 @@ func (w wire) lieAbout(req *http.Request, a *answer, p *razorpayx.Payout) {
 		was:       known.state,
 		overtaken: req.Header.Get(razorpayx.IdempotencyHeader) != "" || known.state == payout.Submitting || m.now-known.changed < 3*maxStall,
 	}
-	unpaid := known.endedUnpaid() && (known.state != payout.Returned || m.now-known.changed > soonAfterReturn)
+	// Where nobody asked between the payment and its return, the payout has failed.
+	isBack := slices.ContainsFunc(m.gateways.transfers(id), func(t razorpayx.Payout) bool { return t.Status == razorpayx.StatusReversed })
+	unpaid := known.endedUnpaid() && (known.state != payout.Returned && !isBack || m.now-known.changed > soonAfterReturn)
 	switch n := m.dice.IntN(3); {
 	case n == 0 && req.URL.RawQuery == "" && known.last.GatewayID == p.ID && m.begun%2 == 0:
 		p.ID, lie.what = "pout_0000another", "it is another transfer"
