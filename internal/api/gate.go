@@ -90,8 +90,8 @@ func (a *api) payoutRole(r *http.Request) (caller, error) {
 	}
 }
 
-// payoutRequester lets in who holds a token of ours, before the session is read: package payout confirms it in the transaction of the
-// request, which is cheaper (docs/adr/0005). Everybody else passes payoutRole.
+// payoutRequester admits a caller with an access token of ours before the session is read: package payout confirms the session in the
+// transaction of the request, which is cheaper (docs/adr/0005). Other callers pass payoutRole.
 func (a *api) payoutRequester(r *http.Request) (caller, error) {
 	token, byCookie, err := a.accessToken(r)
 	if err != nil {

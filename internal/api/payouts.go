@@ -11,7 +11,6 @@ import (
 	"bursar/internal/auth"
 	"bursar/internal/bank"
 	"bursar/internal/decision"
-	"bursar/internal/fault"
 	"bursar/internal/id"
 	"bursar/internal/money"
 	"bursar/internal/payout"
@@ -92,25 +91,14 @@ type requestedJSON struct {
 
 func (a *api) requestPayout(ctx context.Context, who caller, req payoutRequest) (reply[requestedJSON], error) {
 	made, err := a.requestPayoutOf(ctx, who, req)
-	if !who.isUnconfirmed() {
-		return made, err
+	if errors.Is(err, auth.ErrUnconfirmed) { // nothing was done
+		if who, err = who.confirm(); err != nil {
+			return reply[requestedJSON]{}, err
+		}
+		return a.requestPayoutOf(ctx, who, req)
 	}
-	f := fault.From(err)
-	if err == nil || f != nil && f.Kind != fault.Unavailable && !errors.Is(err, auth.ErrUnconfirmed) {
-		telemetry.SetUser(ctx, who.UserID) // the answer is that of a seller whose session was confirmed
-		return made, err
-	}
-	confirmed, refused := who.confirm()
-	switch isRefused := fault.From(refused); {
-	case errors.Is(err, auth.ErrUnconfirmed) && refused != nil:
-		return reply[requestedJSON]{}, refused
-	case errors.Is(err, auth.ErrUnconfirmed):
-		return a.requestPayoutOf(ctx, confirmed, req)
-	case isRefused != nil && (isRefused.Kind == fault.Unauthenticated || isRefused.Kind == fault.Forbidden):
-		return reply[requestedJSON]{}, refused // the store failed, perhaps before it confirmed the session
-	default:
-		return made, err // and not again: what became of the request may be unknown
-	}
+	telemetry.SetUser(ctx, who.UserID)
+	return made, err
 }
 
 func (a *api) requestPayoutOf(ctx context.Context, who caller, req payoutRequest) (reply[requestedJSON], error) {

@@ -61,8 +61,8 @@ func (s *Service) signInto(u User, session string, counter int64, now time.Time)
 // ErrSessionChanged is why an [ErrTampered] is about a session and not about its user.
 var ErrSessionChanged = errors.New("the session is not as the service wrote it")
 
-// ReadToken finds the user and the session that an access token names, or fails with [ErrToken]. The session may have ended:
-// [Service.ConfirmSeller] tells.
+// ReadToken finds the user and the session that an access token names, or fails with [ErrToken]. It does not read the session, which
+// may have ended; [Service.ConfirmSeller] does.
 func (s *Service) ReadToken(token string) (Principal, error) {
 	v, err := s.tokens.check(token, s.o.Now())
 	return Principal{UserID: v.user, Session: v.session}, err

@@ -101,16 +101,16 @@ func (w wire) carry(req *http.Request) (*http.Response, error) {
 	return w.after(req, a, list, page)
 }
 
-// checkLease wants no order to set out when its lease is over: a worker who stood still since claiming it is not the only one who may send it. On its way
-// it may be late.
+// checkLease wants no order to be sent once its lease is over: another worker may send it by then. An order that was sent in time may
+// arrive late.
 func (w wire) checkLease(key string) {
 	a := w.on.m.current
 	inTime := key == "" || a.claimed != key || w.on.machine.offset != a.offset || w.on.now().Before(a.claimedUntil)
 	w.on.m.assert(claimedFirst, inTime, key, "%s sends payout %s at %s, and claimed it until %s", w.on.name, key, w.on.now(), a.claimedUntil)
 }
 
-// checkListedFrom wants a start to list what a gateway has made since it was last sent an order, or since the beginning. When another gateway was
-// says nothing.
+// checkListedFrom wants a start to list what a gateway has made since that gateway was last sent an order, or since the beginning. Orders
+// to other gateways don't count.
 func (w wire) checkListedFrom(req *http.Request, list, page int) {
 	if list != transfers || page < 0 {
 		return
