@@ -162,7 +162,8 @@ type view struct {
 	Role     auth.Role
 	Nav      []navEntry
 	Here     string // the entry of Nav that the page belongs to
-	Zone     string // in words
+	Zone     string // of times, in words
+	DayZone  string // of days and months, in words: the same for every viewer
 	// OwnZone is what the viewer's browser calls its zone, or "" where it has not told.
 	OwnZone string
 
@@ -194,7 +195,7 @@ func (d *dashboard) render(v *pageRequest, p page, requestID string) ([]byte, er
 	seen := view{
 		Title: p.title, Data: p.data, Live: p.live,
 		SignedIn: v.signedIn(), Role: v.who.Role,
-		Zone: zoneWords(v.zone, d.o.Now()), zone: v.zone, now: d.o.Now(),
+		Zone: zoneWords(v.zone, d.o.Now()), DayZone: zoneWords(d.o.Zone, d.o.Now()), zone: v.zone, now: d.o.Now(),
 	}
 	if v.zoneKnown {
 		seen.OwnZone = v.zone.String()

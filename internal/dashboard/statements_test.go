@@ -41,6 +41,18 @@ func TestStatementsPage_Downloads(t *testing.T) {
 	seller.get(page+"?from=yesterday&to=&format=csv").want(t, http.StatusUnprocessableEntity).reads(t, "First day must be a day such as")
 }
 
+// TestStatementZone_NotTheViewers says of which zone the days are, because the times are of the viewer's. A statement on paper has times of the same zone.
+func TestStatementZone_NotTheViewers(t *testing.T) {
+	h := openFixture(t)
+	seller := h.signUp("Asha Rao", auth.Seller)
+	h.earn(seller, "order-1", 20_000_00)
+	seller.client.Jar.SetCookies(mustURL(t, h.server.URL), []*http.Cookie{{Name: "zone", Value: "Asia/Kolkata", Path: "/"}})
+	const page, footer = "/dashboard/payouts/statements", "Times are in your time zone, Asia/Kolkata . Days and months of figures and statements begin at midnight in UTC."
+	seller.get(page).want(t, http.StatusOK).reads(t, "Months begin and end at midnight in UTC.", "Days begin and end at midnight in UTC.", footer)
+	seller.get(page+"/print?from=2026-11-01&to=2026-11-30").want(t, http.StatusOK).
+		reads(t, "Times are in UTC. The signed CSV", "Times are in UTC . Days and months")
+}
+
 // leadsToFile is the file that an answer leads to.
 func (a answer) leadsToFile(t *testing.T) string {
 	t.Helper()

@@ -67,6 +67,14 @@ func zoneWords(zone *time.Location, now time.Time) string {
 	return short + " (" + name + ")"
 }
 
+// TimesIn names the zone of the page's times. The script writes the same words on the first view, before the server knows the zone.
+func (v view) TimesIn() string {
+	if v.OwnZone == "" {
+		return v.Zone
+	}
+	return "your time zone, " + todaysName(v.OwnZone)
+}
+
 // instant is a moment as a page shows it: in words, and exactly.
 type instant struct {
 	// Machine is RFC 3339 in UTC, or a date alone.

@@ -20,7 +20,8 @@
       if (!("ago" in time.dataset)) time.textContent = ("exact" in time.dataset ? exact : words).format(at);
       time.title = exact.format(at);
     }
-    shown.textContent = "your own zone";
+    const renamed = { Calcutta: "Kolkata", Katmandu: "Kathmandu", Saigon: "Ho_Chi_Minh", Rangoon: "Yangon", Kiev: "Kyiv" }; // as the server names them
+    if (!$("[data-fixed]")) shown.textContent = "your time zone, " + zone.replace(/[^/]+$/, (city) => renamed[city] || city);
   };
 
   const fragment = async (address, live) => {
