@@ -130,9 +130,23 @@ func (s *Service) toCancel(ctx context.Context, tx ChangeTx, c Caller, id ID, ke
 		return p, err
 	}
 	if p.Status() == StatusProcessing {
-		return Payout{}, ErrNotCancellable.WithMessage("This payout can no longer be cancelled: the bank is already working on it.")
+		return Payout{}, ErrNotCancellable.WithMessage("This payout can no longer be cancelled: %s.", whyNotCancellable(p.State))
 	}
 	return Payout{}, ErrNotCancellable.WithMessage("This payout can no longer be cancelled: it is %s.", p.Status())
+}
+
+// whyNotCancellable says what happens to a payout that is under way.
+func whyNotCancellable(s State) string {
+	switch s {
+	case Unknown:
+		return "it was sent, and whether the bank has it is not known yet. It is being looked up"
+	case ManualReview:
+		return "it was sent, and its outcome is not known. Our team is reviewing it"
+	case Submitting:
+		return "it is being sent to the bank"
+	default:
+		return "the bank is already working on it"
+	}
 }
 
 // isUnanswered reports whether the gateway cancelled a payout and no caller has the answer: the call that asked the gateway

@@ -372,10 +372,31 @@ func TestCancel_TooLate_SaysWhy(t *testing.T) {
 			t.Errorf("cancel a payout that is %s: %v, want %q", state, err, want)
 		}
 	}
-	refuses(payout.Submitted, "the bank is already working on it")
+	refuses(payout.Submitted, "cancelled: the bank is already working on it.")
 	s.gateway.transfers[string(s.id)].advance(1)
 	s.later(time.Hour)
 	refuses(payout.Completed, "it is completed")
+}
+
+// TestCancel_OutcomeUnknown_SaysSo tells of no bank that works on a payout which the bank may not have.
+func TestCancel_OutcomeUnknown_SaysSo(t *testing.T) {
+	for name, tt := range map[string]struct {
+		open  func(*testing.T) *story
+		state payout.State
+		want  string
+	}{
+		"unknown":   {newUnclearStory, payout.Unknown, "it was sent, and whether the bank has it is not known yet. It is being looked up."},
+		"in review": {newReviewStory, payout.ManualReview, "it was sent, and its outcome is not known. Our team is reviewing it."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := tt.open(t)
+			_, _, err := s.payouts.Cancel(t.Context(), payout.Caller{User: "usr_a"}, s.id, "")
+			if !errors.Is(err, payout.ErrNotCancellable) || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("cancel: %v, want %q", err, tt.want)
+			}
+			s.wantState(tt.state)
+		})
+	}
 }
 
 // The gateway said that it can let go of the payout, and by now the bank works on it.
