@@ -35,7 +35,7 @@ func TestBankAccountReview_ShowsBothNames(t *testing.T) {
 	o.wantDecisions(string(id))
 
 	o.admin.then(o.admin.post(page, "decision", "reject", "reason", "Not <i>yours</i>.", "note", "Another name.").leadsTo(t, page)).want(t, 200).
-		reads(t, "The bank account is rejected.", "Not accepted", "Not <i>yours</i>.", "Rejected a bank account", "Another name.").saysNot(t, "<i>yours")
+		reads(t, "The bank account is rejected.", "Vikram Singh Rejected", "Not <i>yours</i>.", "Rejected a bank account", "Another name.").saysNot(t, "<i>yours")
 	vikram.get("/dashboard/bank-account").reads(t, "Not <i>yours</i>.").saysNot(t, "Another name.", "RAUT")
 
 	o.clock.advance(time.Second)

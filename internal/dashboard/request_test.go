@@ -380,7 +380,7 @@ func TestBankAccountPage_Registration(t *testing.T) {
 	must(t, err)
 	_, err = h.bank.Resolve(t.Context(), decision.By{Admin: "usr_an_admin"}, account.ID, bank.Verdict{Reason: "The bank has it under <another> name."})
 	must(t, err)
-	rejected := seller.get("/dashboard/bank-account").want(t, 200).says(t, "Not accepted", "under &lt;another&gt; name", "/dashboard/bank-account/new").saysNot(t, "data-live")
+	rejected := seller.get("/dashboard/bank-account").want(t, 200).says(t, "Rejected<", "under &lt;another&gt; name", "/dashboard/bank-account/new").saysNot(t, "data-live")
 	checkPage(t, "rejected", rejected)
 	seller.get("/dashboard/payouts/new").want(t, 200).says(t, "was rejected")
 	seller.get("/dashboard").want(t, 200).says(t, "was rejected").saysNot(t, number)

@@ -49,7 +49,7 @@ func accountLabel(s bank.Status) label {
 	case bank.StatusVerified:
 		return label{"Verified", good}
 	case bank.StatusRejected:
-		return label{"Not accepted", bad}
+		return label{"Rejected", bad}
 	case bank.StatusReview:
 		return label{"In review", busy}
 	default:

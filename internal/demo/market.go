@@ -49,7 +49,7 @@ var marketSellers = []marketSeller{
 	{"Divya Joshi", "divya@example.com", "payouts that an admin has frozen", 3, "00510678901290", "", "ICIC0000104", (*market).freeze},
 	{"Rohit Das", "rohit@example.com", "a balance below zero, after a refund of money already withdrawn", 3, "11234567891156", "", "PUNB0112300", (*market).makeNegative},
 	{"Imran Sheikh", "imran@example.com", "a bank account in review, because the bank has a similar name", 2, "", "60123456780010", "KKBK0000958", nil},
-	{"Lakshmi Iyer", "lakshmi@example.com", "a new seller: pending earnings, and a bank account that was not accepted", 2, "", "60123456780001", "KKBK0000958", nil},
+	{"Lakshmi Iyer", "lakshmi@example.com", "a new seller: pending earnings, and a bank account that was rejected", 2, "", "60123456780001", "KKBK0000958", nil},
 	{factorHolder, factorEmail, "a second factor", 2, "91901006789011", "", "UTIB0000123", nil},
 }
 

@@ -119,7 +119,7 @@ var (
 	ErrNotCancellable = fault.New(fault.Refused, "payout_not_cancellable", "This payout can no longer be cancelled.")
 	ErrCancelUnclear  = fault.New(fault.Unavailable, "cancel_unclear", "This payout could not be cancelled just now. Look at it in a moment, and try again if it is still processing.")
 	ErrBankUnverified = fault.New(fault.Refused, "bank_account_not_verified",
-		"The bank account is not verified. GET /api/bank-account says how far it is and why; register another with PUT if it was not accepted.")
+		"The bank account is not verified. GET /api/bank-account says how far it is and why; register another with PUT if it was rejected.")
 	ErrAccountChanged = fault.New(fault.Refused, "bank_account_changed",
 		"Another bank account was registered since you were shown where the money goes. Look at it, and confirm again.")
 	ErrSellerProof = fault.New(fault.Forbidden, "seller_proof_required",

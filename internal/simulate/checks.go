@@ -66,7 +66,7 @@ var (
 	importedAsItWas       = Check{"imported-as-it-was", "A payout that was lost and found again is of the same seller, account, amount and fee, and went the same way."}
 	windowIsKept          = Check{"the-window-is-kept", "No payout is sent before the time in which it can be cancelled is over."}
 	verifiedIsTrue        = Check{"verified-is-confirmed", "A bank account counts as verified or as rejected only if the gateway said so, or an admin decided so, and a verification goes on until it has ended."}
-	failuresHaveCause     = Check{"failures-have-a-cause", "A payout fails only if the gateway refused it or can't pay it any more, its account was not accepted, it would pay the same money again, or a person gave it back."}
+	failuresHaveCause     = Check{"failures-have-a-cause", "A payout fails only if the gateway refused it or can't pay it any more, its account was rejected, it would pay the same money again, or a person gave it back."}
 	waitingIsUnsent       = Check{"waiting-is-unsent", "A payout goes back to waiting only if the gateway has no transfer of it, or has turned it away all the same."}
 	waitsAsAsked          = Check{"waits-as-asked", "When the gateway asks to be left alone for a while, nothing is sent again before that is over."}
 	listsReadWhole        = Check{"lists-are-read-whole", "A list of the gateway's is read page by page to its end, none twice and none left out."}

@@ -211,7 +211,7 @@ func TestTakeover_SquattersPayout_Fails(t *testing.T) {
 		see(asked.PayoutID, &p)
 		return p.Status != "processing"
 	})
-	if p.Status != "failed" || !strings.Contains(p.FailureReason, "not accepted any more") {
+	if p.Status != "failed" || !strings.Contains(p.FailureReason, "account was rejected") {
 		t.Errorf("the squatter's payout ended as %+v", p)
 	}
 	var b struct{ AvailableBalance float64 }
