@@ -289,6 +289,9 @@ func (b *browser) look() {
 	})()`); wide != "" {
 		b.t.Errorf("%s scrolls sideways: %s", where, wide)
 	}
+	if evaluate[bool](b, `[...document.querySelectorAll(".filters")].some(e => e.scrollWidth > e.clientWidth || [...e.querySelectorAll("a")].some(a => a.getBoundingClientRect().right > document.documentElement.clientWidth))`) {
+		b.t.Errorf("%s has filters that are cut off", where)
+	}
 	b.weigh(where)
 	b.axeFinds(where)
 }
