@@ -4,8 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"mime"
 	"net/http"
 	"os"
+	"slices"
+	"strings"
 
 	"bursar/internal/fault"
 	"bursar/internal/strictjson"
@@ -16,6 +19,8 @@ const maxBody = 64 << 10
 
 var (
 	errTooSlow = fault.New(fault.TooSlow, "request_timeout", "The body did not arrive in time. Send the request again.")
+	errEncoded = fault.New(fault.Unsupported, "unsupported_encoding", "The body is compressed. Send it without Content-Encoding.")
+	errCharset = errEncoded.WithMessage("The body's charset is not supported. Send it as UTF-8.")
 	errBody    = fault.New(fault.Malformed, "invalid_json", "The body must be one JSON object.")
 )
 
@@ -37,6 +42,21 @@ func readBody(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error
 		return nil, errBody.WithMessage("The body could not be read to its end.").Because(err)
 	}
 	return body, nil
+}
+
+// checkEncoding refuses a body that is compressed, or of another charset than UTF-8. Its media type is not asked for: curl -d calls
+// JSON a form. With a cookie it has to be JSON, see [asOurPagesSend].
+func checkEncoding(h http.Header) error {
+	for _, encoding := range h.Values("Content-Encoding") {
+		if encoding != "" && !strings.EqualFold(encoding, "identity") {
+			return errEncoded
+		}
+	}
+	_, parameters, err := mime.ParseMediaType(h.Get("Content-Type"))
+	if charset := parameters["charset"]; err == nil && charset != "" && !slices.Contains([]string{"utf-8", "utf8", "us-ascii"}, strings.ToLower(charset)) {
+		return errCharset
+	}
+	return nil
 }
 
 // parseObject reads a JSON object and returns the text of each of its members.

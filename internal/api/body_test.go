@@ -101,6 +101,39 @@ func TestBodySize(t *testing.T) {
 	}
 }
 
+// TestBody_Encoding has curl's way of calling JSON a form, and what is not read.
+func TestBody_Encoding(t *testing.T) {
+	h := openFixture(t)
+	seller := h.signUp("Asha", auth.Seller)
+	for name, tt := range map[string]struct {
+		header map[string]string
+		want   string
+	}{
+		"curl -d":            {header("Content-Type", "application/x-www-form-urlencoded"), ""},
+		"text":               {header("Content-Type", "text/plain"), ""},
+		"no type":            {header("Content-Type", ""), ""},
+		"no type at all":     {header("Content-Type", "; charset"), ""},
+		"UTF-8":              {header("Content-Type", "application/json; charset=UTF-8"), ""},
+		"UTF-8, quoted":      {header("Content-Type", `application/json; charset="utf-8"`), ""},
+		"identity":           {header("Content-Encoding", "identity"), ""},
+		"Latin 1":            {header("Content-Type", "application/json; charset=iso-8859-1"), "Send it as UTF-8."},
+		"UTF-16":             {header("Content-Type", "application/json;charset=utf-16"), "Send it as UTF-8."},
+		"gzip":               {header("Content-Encoding", "gzip"), "Send it without Content-Encoding."},
+		"identity, and gzip": {header("Content-Encoding", "identity, gzip"), "Send it without Content-Encoding."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := h.do(call{method: "POST", path: "/api/payouts/request", token: seller.token, body: `{}`, header: tt.header})
+			if tt.want == "" {
+				a.wantFailure(t, 400, "invalid_request", "amount") // it was read
+			} else if a.wantFailure(t, 415, "unsupported_encoding"); !strings.Contains(a.body, tt.want) {
+				t.Errorf("the answer is %s, want %q", a.body, tt.want)
+			}
+		})
+	}
+	// One without access learns nothing about the body.
+	h.do(call{method: "POST", path: "/api/payouts/request", body: `{}`, header: header("Content-Encoding", "gzip")}).wantFailure(t, 401, "invalid_token")
+}
+
 func TestBody_TooSlow_TimesOut(t *testing.T) {
 	h := openFixture(t)
 	server := httptest.NewUnstartedServer(h.handler)

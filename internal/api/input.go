@@ -104,7 +104,11 @@ func (in *input) noteError(err error) {
 // member is the text of a body's field. Null is as good as absent, and absent is nil.
 func (in *input) member(name string) []byte {
 	if in.members == nil && in.refusal == nil {
-		body, err := readBody(in.w, in.r, in.most())
+		err := checkEncoding(in.r.Header)
+		var body []byte
+		if err == nil {
+			body, err = readBody(in.w, in.r, in.most())
+		}
 		if err == nil {
 			in.members, err = parseObject(body)
 		}

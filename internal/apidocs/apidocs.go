@@ -153,7 +153,7 @@ func escaped(text string) template.HTML {
 }
 
 // common are the shared answers that any request can get: they are described once, and not with each operation.
-var common = []string{"BodyTooSlow", "BodyTooLarge", "HeadersTooLarge", "InternalError", "Unavailable", "OtherFailure"}
+var common = []string{"BodyTooSlow", "BodyTooLarge", "UnsupportedEncoding", "HeadersTooLarge", "InternalError", "Unavailable", "OtherFailure"}
 
 func isCommon(response object) bool {
 	name, shared := strings.CutPrefix(response.text("$ref"), "#/components/responses/")

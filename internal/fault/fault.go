@@ -33,6 +33,8 @@ const (
 	Conflict
 	// TooLarge is a body over the limit.
 	TooLarge
+	// Unsupported is a body in an encoding that is not read.
+	Unsupported
 	// TooSlow is a body that did not arrive in time.
 	TooSlow
 	// TooMany asks the caller to slow down; see [Error.RetryAfter].

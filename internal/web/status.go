@@ -25,6 +25,8 @@ func StatusOf(k fault.Kind) int {
 		return http.StatusConflict
 	case fault.TooLarge:
 		return http.StatusRequestEntityTooLarge
+	case fault.Unsupported:
+		return http.StatusUnsupportedMediaType
 	case fault.TooSlow:
 		return http.StatusRequestTimeout
 	case fault.TooMany:
