@@ -438,8 +438,8 @@ func (m *market) checkOrder(ids []payout.ID, now time.Time, limit int) {
 	}
 }
 
-// maxTakes is far more often than a payout is taken up that is polled for all the days that a bank may take.
-const maxTakes = 5000
+// maxTakesADay is far more often than a payout is taken up in a day in which it is polled.
+const maxTakesADay = 1500
 
 // orderEvery spaces checks that look at every payout.
 const orderEvery = 50
@@ -472,8 +472,11 @@ func (m *market) wasTaken(on *instance, id payout.ID, now, until time.Time) {
 		m.tally.takeovers++
 		m.note(string(id), w.seller, "taken over from "+w.taken.name+":")
 	}
-	w.takes++
-	m.assert(nothingSpins, w.takes <= maxTakes, string(id), "payout %s was taken up %d times", id, w.takes)
+	if w.takes++; w.takes == 1 {
+		w.firstTakenAt = m.now
+	}
+	days := 1 + int((m.now-w.firstTakenAt)/(24*time.Hour))
+	m.assert(nothingSpins, w.takes <= maxTakesADay*days, string(id), "payout %s was taken up %d times in %d days", id, w.takes, days)
 	w.taken, w.takenAt, w.leased = on, m.now, until.UnixMicro()
 	m.interfere(id, w)
 	m.payoutDue(id, w, until)

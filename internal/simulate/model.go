@@ -135,8 +135,9 @@ type withdrawal struct {
 	leased  int64
 	// changed is when its state last did.
 	changed time.Duration
-	// takes is how often it was taken up, and resends how often it was sent again.
+	// takes is how often it was taken up, at first at firstTakenAt, and resends how often it was sent again.
 	takes, resends int
+	firstTakenAt   time.Duration
 	// notified is when a notification last made its step due.
 	notified time.Duration
 	// last is what was last written of it, and folded what its entries make of it.
