@@ -77,7 +77,7 @@ func (s *Service) Branch(ifsc IFSC) (Branch, bool) { return s.o.Directory.Branch
 
 // ErrNotAccepted keeps a payout from an account that was accepted when it was asked for, and is not any more.
 var ErrNotAccepted = fault.New(fault.Refused, "bank_account_not_accepted",
-	"The bank account was rejected after the payout was requested. Register it again or another one, and request the payout again.")
+	"The bank account is not verified any more. Register it again or another one, and request the payout again.")
 
 // Beneficiary is a gateway's name of a seller's account. The account is registered there when it is first paid.
 // It fails with [ErrNotAccepted] for an account that is not verified, whatever it was when the payout was asked for, and

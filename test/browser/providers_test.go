@@ -211,7 +211,7 @@ func TestTakeover_SquattersPayout_Fails(t *testing.T) {
 		see(asked.PayoutID, &p)
 		return p.Status != "processing"
 	})
-	if p.Status != "failed" || !strings.Contains(p.FailureReason, "account was rejected") {
+	if p.Status != "failed" || !strings.Contains(p.FailureReason, "not verified any more") {
 		t.Errorf("the squatter's payout ended as %+v", p)
 	}
 	var b struct{ AvailableBalance float64 }
