@@ -192,37 +192,28 @@ func reserve(ctx context.Context, tx payout.RequestTx, p payout.Payout) error {
 }
 
 // inOneGroup runs all of the functions, each of which makes one request, so that one group serves them:
-// they queue up while every writer is kept busy; then queued is called, and one of the writers let go.
+// they queue up while the writer is kept busy; then queued is called, and the writer let go.
 func (c *crowd) inOneGroup(queued func(), fns ...func()) {
 	c.Helper()
 	w := c.handles[0].units
-	begun := make(chan struct{}, unitWriters)
+	begun, release := make(chan struct{}), make(chan struct{})
 	var callers sync.WaitGroup
-	release := [unitWriters]chan struct{}{}
-	for i := range unitWriters {
-		release[i] = make(chan struct{})
-		callers.Go(func() {
-			_ = c.handles[0].Payouts().InGroup(context.Background(), ledger.Scope{Owner: "nobody"}, func(payout.ChangeTx) error {
-				begun <- struct{}{}
-				<-release[i]
-				return nil
-			})
+	callers.Go(func() {
+		_ = c.handles[0].Payouts().InGroup(context.Background(), ledger.Scope{Owner: "nobody"}, func(payout.ChangeTx) error {
+			close(begun)
+			<-release
+			return nil
 		})
-		<-begun
-	}
-	var asking sync.WaitGroup
+	})
+	<-begun
 	for _, fn := range fns {
-		asking.Go(fn)
+		callers.Go(fn)
 	}
 	for len(w.queue.jobs) < len(fns) {
 		time.Sleep(time.Millisecond)
 	}
 	queued()
-	close(release[0])
-	asking.Wait()
-	for _, busy := range release[1:] {
-		close(busy)
-	}
+	close(release)
 	callers.Wait()
 }
 

@@ -36,11 +36,9 @@ type statementJob struct {
 
 func newStatementWriter(config *pgx.ConnConfig, alone func(context.Context, func(*Tx) error) error) *statementWriter {
 	config = config.Copy()
-	config.RuntimeParams["lock_timeout"] = "1s" // briefer than a statement by itself waits
+	config.RuntimeParams["lock_timeout"] = "250ms" // briefer than a statement by itself waits: all who queue wait with it
 	w := &statementWriter{config: config, queue: newQueue[*statementJob](), alone: alone}
-	for range unitWriters {
-		w.writers.Go(w.run)
-	}
+	w.writers.Go(w.run)
 	return w
 }
 

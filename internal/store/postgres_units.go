@@ -16,6 +16,7 @@ import (
 type unitWriter struct {
 	config  *pgx.ConnConfig
 	queue   queue[*unitJob]
+	// writers are the one that serves groups, and those that serve apart what no group could.
 	writers sync.WaitGroup
 	// alone serves one change in a transaction of its own, when its group could not be committed.
 	alone   func(ctx context.Context, fn func(*Tx) error) error
@@ -23,10 +24,7 @@ type unitWriter struct {
 	tails   *tailCache
 }
 
-// unitWriters is how many groups are under way at once: while one commits, the next is decided.
-const unitWriters = 2
-
-// unitLine is one writer's connection.
+// unitLine is the writer's connection.
 type unitLine struct {
 	postgresLine
 	macKeys *signer
@@ -35,11 +33,9 @@ type unitLine struct {
 
 func newUnitWriter(config *pgx.ConnConfig, keys *signer, tails *tailCache, alone func(context.Context, func(*Tx) error) error) *unitWriter {
 	config = config.Copy()
-	config.RuntimeParams["lock_timeout"] = "1s" // briefer than a change by itself waits
+	config.RuntimeParams["lock_timeout"] = "250ms" // briefer than a change by itself waits: all who queue wait with it
 	w := &unitWriter{config: config, queue: newQueue[*unitJob](), alone: alone, macKeys: keys, tails: tails}
-	for range unitWriters {
-		w.writers.Go(w.run)
-	}
+	w.writers.Go(w.run)
 	return w
 }
 
