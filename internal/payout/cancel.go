@@ -18,6 +18,14 @@ import (
 // [ErrNotFound], [ErrNotCancellable], [ErrCancelledOften] or [ErrPayoutTampered], or with [ledger.ErrTampered] where the payout is as the service wrote it
 // and other records of its seller are not.
 func (s *Service) Cancel(ctx context.Context, c Caller, id ID, key string) (Payout, bool, error) {
+	p, replayed, err := s.cancel(ctx, c, id, key)
+	if errors.Is(err, ErrPayoutTampered) { // its next step may be far off
+		err = errors.Join(err, s.recordDiscrepancy(ctx, id, errors.New(TamperedNote)))
+	}
+	return p, replayed, err
+}
+
+func (s *Service) cancel(ctx context.Context, c Caller, id ID, key string) (Payout, bool, error) {
 	asked, err := s.Payout(ctx, c, id)
 	made := decision.New(decision.By{Admin: c.User, Note: c.Note}, decision.CancelPayout, asked.Seller, string(id), s.o.Now())
 	wasFound := false
@@ -28,6 +36,9 @@ func (s *Service) Cancel(ctx context.Context, c Caller, id ID, key string) (Payo
 		wasFound, err = s.findToCancel(ctx, asked)
 		if errors.Is(err, gateway.ErrNotConfigured) && c.decidesAbout(asked) && asked.SentAt.IsZero() && !s.o.Restored {
 			err = nil // the gateway is gone, and an admin who is not the seller has looked in its own records
+		}
+		if isTampered(err) { // the gateway has it, and the row or the seller's journal does not say so
+			return Payout{}, false, err
 		}
 		if err != nil {
 			return Payout{}, false, ErrCancelUnclear.Because(err)

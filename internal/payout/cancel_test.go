@@ -430,6 +430,40 @@ func TestCancel_TamperedAtTheGateway_Refused(t *testing.T) {
 	s.wantAvailable(afterReserve)
 }
 
+// TestCancel_SentPayoutPutBackToWaiting_Refused has a payout's row say that it was never sent, and that its next step is far off, so that nobody
+// but the seller comes across it.
+func TestCancel_SentPayoutPutBackToWaiting_Refused(t *testing.T) {
+	for name, change := range map[string]string{
+		"never sent":         `sent_at = NULL`,
+		"sent":               `tries = 0`,
+		"requested just now": `requested_at = sent_at, sent_at = NULL`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStory(t)
+			s.later(windowOver)
+			s.wantState(payout.Submitted)
+			s.place.ByHand(t, `UPDATE payouts SET state = 'waiting', gateway_id = '', due_at = due_at + 1000000000000`)
+			s.place.ByHand(t, `UPDATE payouts SET `+change)
+			for range 2 {
+				_, _, err := s.payouts.Cancel(t.Context(), payout.Caller{User: "usr_a"}, s.id, "k")
+				if refusal := fault.From(err); refusal == nil || refusal.Code != payout.ErrPayoutTampered.Code {
+					t.Errorf("cancelled: %v", err)
+				}
+			}
+			found := 0
+			for _, e := range s.entriesAbout(s.id) {
+				if e.Type == ledger.DiscrepancyFound {
+					found++
+				}
+			}
+			if p := s.stored(t, s.id); !p.IsTampered() || found != 1 {
+				t.Errorf("it says %q, and a discrepancy was found %d times", p.Discrepancy, found)
+			}
+			s.wantAvailable(afterReserve)
+		})
+	}
+}
+
 // TestMatchTransfer_WaitingAfterRestore matches a payout that a backup calls waiting with the transfer that it became, at a
 // gateway that finds nothing by reference.
 func TestMatchTransfer_WaitingAfterRestore(t *testing.T) {
