@@ -9,6 +9,7 @@ import (
 
 	"bursar/internal/auth"
 	"bursar/internal/fault"
+	"bursar/internal/ledger"
 	"bursar/internal/web"
 )
 
@@ -23,6 +24,9 @@ var (
 // fail answers with what a caller may know about err, and logs the rest.
 func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
 	ctx := r.Context()
+	if errors.Is(err, ledger.ErrTampered) {
+		a.o.Metrics.Tampered(ledger.TamperedKind)
+	}
 	f := fault.From(err)
 	switch {
 	case f != nil && errors.Unwrap(f) != nil && f.Kind == fault.Unavailable: // as every request during an outage

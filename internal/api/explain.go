@@ -105,7 +105,7 @@ func (a *api) explainedOf(ctx context.Context, user auth.User) (explainedJSON, e
 			later -= r.Amount
 			e.Buckets.Pending = append(e.Buckets.Pending, pendingJSON{a.amount(r.Amount), stampOrNull(r.Day)})
 		}
-		if later < 0 && (try < explainTries || !found.IsTampered()) { // some were released, or more were recorded, since the balance was read
+		if later < 0 { // some were released, or more were recorded, since the balance was read
 			continue
 		}
 		if later > money.Amount(0) {

@@ -7,6 +7,7 @@ import (
 
 	"bursar/internal/auth"
 	"bursar/internal/gateway"
+	"bursar/internal/ledger"
 	"bursar/internal/mail"
 	"bursar/internal/payout"
 	"bursar/internal/reconcile"
@@ -27,7 +28,7 @@ func newMetrics(b *Datastore, version string) *telemetry.Metrics {
 		}
 		return shown
 	})
-	m.ExpectTampered(auth.TamperedKinds()...)
+	m.ExpectTampered(append(auth.TamperedKinds(), ledger.TamperedKind)...)
 	m.ExpectMove("", string(payout.Waiting))
 	m.ExpectMails(mail.Outcomes()...)
 	m.ExpectWebhooks(webhook.Outcomes()...)

@@ -100,7 +100,7 @@ func NewService(ctx context.Context, cfg config.Config, logger *slog.Logger, ver
 	draining := &drain{delay: cfg.DrainDelay}
 	running := &healthOf{version: version, db: datastore.db, started: time.Now()}
 	audits, runBackground := newAudits(datastore, logger)
-	pages, err := newPages(cfg, services, places, datastore, running, audits, logger)
+	pages, err := newPages(cfg, services, places, datastore, running, audits, metrics, logger)
 	if err != nil {
 		return nil, err
 	}

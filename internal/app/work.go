@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"bursar/internal/config"
+	"bursar/internal/ledger"
 	"bursar/internal/mail"
 	"bursar/internal/telemetry"
 	"bursar/internal/webhook"
@@ -68,7 +69,12 @@ func newWork(cfg config.Config, s Services, b *Datastore, h *healthOf, metrics *
 		metrics.ExpectLoop(name)
 		l := &work.Loop{
 			Name: name, Every: every, Workers: workers, StepTimeout: step, Take: take,
-			Done: metrics.WorkStepped, Logger: logger, Now: time.Now,
+			Done: func(loop string, took time.Duration, err error) {
+				metrics.WorkStepped(loop, took, err)
+				if errors.Is(err, ledger.ErrTampered) {
+					metrics.Tampered(ledger.TamperedKind)
+				}
+			}, Logger: logger, Now: time.Now,
 		}
 		h.loops = append(h.loops, l)
 		return l.Run

@@ -55,6 +55,8 @@ type Options struct {
 
 	Now    func() time.Time
 	Logger *slog.Logger
+	// Tampered, if set, counts a page or a form that was refused because rows of a kind were changed outside the service.
+	Tampered func(kind string)
 }
 
 func (o Options) check() error {

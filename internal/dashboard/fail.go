@@ -10,6 +10,7 @@ import (
 
 	"bursar/internal/auth"
 	"bursar/internal/fault"
+	"bursar/internal/ledger"
 	"bursar/internal/payout"
 	"bursar/internal/web"
 )
@@ -41,6 +42,13 @@ type problem struct {
 	OnTo, OnToLabel string
 }
 
+// countTampered counts what is refused because the records of a seller were changed outside the service.
+func (d *dashboard) countTampered(err error) {
+	if d.o.Tampered != nil && errors.Is(err, ledger.ErrTampered) {
+		d.o.Tampered(ledger.TamperedKind)
+	}
+}
+
 // failed makes a page of what went wrong, and logs what a visitor may not see.
 func (d *dashboard) failed(ctx context.Context, v *pageRequest, err error) page {
 	if errors.Is(err, errSignIn) {
@@ -49,6 +57,7 @@ func (d *dashboard) failed(ctx context.Context, v *pageRequest, err error) page 
 	if errors.Is(err, auth.ErrAdminFactor) {
 		return goTo(factorsPath).saying("admin-factor")
 	}
+	d.countTampered(err)
 	f := fault.From(err)
 	switch {
 	case f != nil && errors.Unwrap(f) != nil:

@@ -144,6 +144,7 @@ func (d *dashboard) again(ctx context.Context, p page, f *form, err error) (page
 	if failure == nil || failure.Kind == fault.NotFound || failure.Kind == fault.Forbidden {
 		return page{}, err
 	}
+	d.countTampered(err)
 	if cause := errors.Unwrap(failure); cause != nil {
 		d.o.Logger.WarnContext(ctx, "form refused", "code", failure.Code, "cause", cause)
 	}

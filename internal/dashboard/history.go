@@ -23,6 +23,8 @@ type accountHistory struct {
 	Newest, Older string
 	// Tampered says that an entry can't be read, because it was changed outside Bursar. The list ends before it.
 	Tampered bool
+	// BalanceTampered says that the row of the balance was changed outside Bursar, so that it is not shown.
+	BalanceTampered bool
 }
 
 // entryRow is one entry as admins see it.
@@ -115,18 +117,19 @@ func (r entryRow) RefPath() string {
 // historyTries is how often the newest page is read while entries come in between.
 const historyTries = 2
 
-// readHistory reads a page of a seller's journal, numbered below before, and the seller's balance.
+// readHistory reads a page of a seller's journal, numbered below before, and the seller's balance, which is zero where the service did not write it.
 func (d *dashboard) readHistory(ctx context.Context, seller string, before int64) (b accountHistory, balance ledger.Balance, err error) {
 	var entries []ledger.Entry
 	for range historyTries {
-		if balance, err = d.o.Ledger.Balance(ctx, seller); err != nil {
+		balance, err = d.o.Ledger.Balance(ctx, seller)
+		if b.BalanceTampered = errors.Is(err, ledger.ErrTampered); err != nil && !b.BalanceTampered {
 			return accountHistory{}, balance, err
 		}
 		entries, err = d.o.Ledger.Entries(ctx, seller, before, historyPage)
 		if b.Tampered = errors.Is(err, ledger.ErrTampered); err != nil && !b.Tampered {
 			return accountHistory{}, balance, err
 		}
-		if before != 0 || len(entries) == 0 || entries[0].After == balance { // the newest entry says what the balance is
+		if before != 0 || len(entries) == 0 || b.BalanceTampered || entries[0].After == balance { // the newest entry says what the balance is
 			break
 		}
 	}

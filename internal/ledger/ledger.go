@@ -104,5 +104,8 @@ var (
 		"The records of this seller were changed outside the service, so no money moves for now. Our team is reviewing it.")
 )
 
+// TamperedKind is what a metric calls the rows that [ErrTampered] is about.
+const TamperedKind = "seller_records"
+
 // MaxTotal bounds every total, in minor units. Sums of a few totals still fit 64 bits.
 const MaxTotal money.Amount = 1 << 60

@@ -2,7 +2,6 @@ package payout
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"bursar/internal/bank"
@@ -19,18 +18,12 @@ type Explanation struct {
 	InTransit []Payout
 }
 
-// IsTampered reports whether the totals, or what else decides about a payout, were changed outside the service. Then the totals
-// may not be those of the sales and payouts.
-func (e Explanation) IsTampered() bool {
-	return slices.ContainsFunc(e.Blockers, func(b Blocker) bool { return b.Code == BlockedTampered })
-}
-
 // maxInTransit bounds the payouts that an explanation lists.
 const maxInTransit = 1000
 
 // Explain finds what a seller is owed and what blocks a payout, by the checks that a request makes, all at one moment. The
 // payouts in transit add up to the balance in transit, up to a thousand payouts. It fails with [ledger.ErrTampered] if the row of
-// the seller's totals is missing.
+// the seller's totals is missing or old, or the service did not write it.
 func (s *Service) Explain(ctx context.Context, seller string) (e Explanation, err error) {
 	err = s.o.Store.View(ctx, func(v View) (err error) {
 		e = Explanation{}
@@ -56,11 +49,6 @@ func (s *Service) blockers(ctx context.Context, v View, seller string, now time.
 		}
 		blocker.Refusal = refusal
 		list = append(list, blocker)
-	}
-	if err := v.CheckBalance(ctx, seller); isTampered(err) {
-		list = append(list, tamperedBlocker(err))
-	} else if err != nil {
-		return balance, nil, err
 	}
 	switch {
 	case balance.Available < 0:

@@ -20,7 +20,7 @@ type Store interface {
 	// tells what a list shows: id, seller, amount, state, times, UTR, and the account's last digits.
 	ListPayouts(ctx context.Context, f Filter) ([]Payout, int64, error)
 	// Summary is all that a seller's overview shows, in one read. It fails with [ledger.ErrTampered] if the row of the seller's
-	// totals is missing.
+	// totals is missing, or the service did not write it.
 	Summary(ctx context.Context, seller, thisMonth, lastMonth string) (Summary, error)
 	ledger.EntriesReader
 	// SelectPayouts lists a page of what a selection selects.
@@ -63,7 +63,8 @@ type Store interface {
 	PayoutsByID(ctx context.Context, ids []ID) (map[ID]Payout, error)
 	// PayoutsPaused reports whether payouts are paused for everyone.
 	PayoutsPaused(ctx context.Context) (bool, error)
-	// Balance is the totals of a seller or of the platform. It fails with [ledger.ErrTampered] if their row is missing.
+	// Balance is the totals of a seller or of the platform. It fails with [ledger.ErrTampered] if their row is missing, or
+	// the service did not write it.
 	Balance(ctx context.Context, owner string) (ledger.Balance, error)
 	// UserExists reports whether there is such a user, whatever their role.
 	UserExists(ctx context.Context, id string) (bool, error)
@@ -77,10 +78,9 @@ type Store interface {
 
 // View is one moment of what is stored.
 type View interface {
+	// The Balance of a view fails with [ledger.ErrTampered] unless the service wrote the owner's totals, and they count every entry.
 	stopsReader
 	ledger.EntriesReader
-	// CheckBalance fails with [ledger.ErrTampered] unless the service wrote the owner's totals, and they count every entry.
-	CheckBalance(ctx context.Context, owner string) error
 	// AccountToPay is as in [RequestTx].
 	AccountToPay(ctx context.Context, seller string) (bank.Account, error)
 	// NewestOfType is when the newest entry of a type about a subject was made; zero if there is none.

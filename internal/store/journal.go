@@ -66,7 +66,6 @@ var (
 	balanceColumns = balanceFields.names("")
 	headColumns    = headFields.names("")
 	selectHead     = `SELECT ` + headColumns + ` FROM journals WHERE owner = $1`
-	selectBalance  = `SELECT ` + balanceColumns + ` FROM journals WHERE owner = $1`
 )
 
 // entryFields are those of an entry's row. scanEntry reads the totals after it, which may be no totals.
@@ -454,19 +453,6 @@ type entryPlace struct {
 func (tx *Tx) Balance(ctx context.Context, owner string) (ledger.Balance, error) {
 	head, err := tx.head(ctx, owner)
 	return head.Balance, err
-}
-
-// CheckBalance fails with [ledger.ErrTampered] unless the service wrote the owner's totals.
-func (tx *Tx) CheckBalance(ctx context.Context, owner string) error {
-	keys, err := tx.signer.get()
-	if err != nil {
-		return err
-	}
-	head, err := tx.head(ctx, owner)
-	if err == nil {
-		err = head.Check(keys)
-	}
-	return err
 }
 
 // newestOfType compares the owner as entriesAbout does, so that PostgreSQL does not walk through the whole journal.

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"slices"
 	"strconv"
@@ -391,24 +390,34 @@ func (db *DB) countPayouts(ctx context.Context, f payout.Filter) (int64, error) 
 	return total, err
 }
 
-// Summary is what a seller's overview shows, in one read. Every column costs, so there are no more. It fails with
-// [ledger.ErrTampered] if the row of the seller's totals is missing.
+// summaryOf reads what a seller's overview shows, with the whole row of the totals, so that its MAC can be checked. Every other column costs, so
+// there are no more.
+var summaryOf = `SELECT COALESCE(s.owner, ''), COALESCE(s.number, 0), COALESCE(s.hash, ''), COALESCE(s.mac, ''), COALESCE(` +
+	strings.ReplaceAll(balanceFields.names("s."), ", ", ", 0), COALESCE(") + `, 0),
+	COALESCE((SELECT amount FROM earnings WHERE seller_id = u.id AND month = $2), 0),
+	COALESCE((SELECT amount FROM earnings WHERE seller_id = u.id AND month = $3), 0),
+	COALESCE(a.last4, ''), COALESCE(a.ifsc, ''), COALESCE(a.status, '')
+	FROM users u LEFT JOIN journals s ON s.owner = u.id
+	LEFT JOIN bank_accounts a ON a.seller_id = u.id AND a.is_current = 1
+	WHERE u.id = $1`
+
+// Summary is what a seller's overview shows, in one read. It fails with [ledger.ErrTampered] if the row of the seller's totals is missing, or
+// the service did not write it.
 func (db *DB) Summary(ctx context.Context, seller, thisMonth, lastMonth string) (payout.Summary, error) {
 	var s payout.Summary
-	var sales sql.Null[int64] // NULL where the row of the totals is missing
-	exists, err := found(db.queryRow(ctx, `SELECT COALESCE(pending, 0), COALESCE(available, 0), COALESCE(in_transit, 0),
-		COALESCE(earned, 0), COALESCE(withdrawn, 0), sales,
-		COALESCE((SELECT amount FROM earnings WHERE seller_id = u.id AND month = $2), 0),
-		COALESCE((SELECT amount FROM earnings WHERE seller_id = u.id AND month = $3), 0), NULLIF(hold_until, 0),
-		COALESCE(a.last4, ''), COALESCE(a.ifsc, ''), COALESCE(a.status, '')
-		FROM users u LEFT JOIN journals s ON s.owner = u.id
-		LEFT JOIN bank_accounts a ON a.seller_id = u.id AND a.is_current = 1
-		WHERE u.id = $1`, seller, thisMonth, lastMonth).Scan(
-		&s.Pending, &s.Available, &s.InTransit, &s.Earned, &s.Withdrawn, &sales, &s.ThisMonth, &s.LastMonth, instant{&s.HoldUntil},
-		&s.Account.Last4, &s.Account.IFSC, &s.Account.Status))
-	s.Sales = sales.V
-	if exists && !sales.Valid {
-		err = db.checkNoEntries(ctx, seller)
+	var head ledger.Head
+	exists, err := found(db.queryRow(ctx, summaryOf, seller, thisMonth, lastMonth).Scan(
+		headFields.dest(&head, &s.ThisMonth, &s.LastMonth, &s.Account.Last4, &s.Account.IFSC, &s.Account.Status)...))
+	if err == nil && exists {
+		err = db.checkTotals(ctx, seller, head.Owner != "", head)
 	}
-	return s, err
+	if err != nil {
+		return payout.Summary{}, err
+	}
+	b := head.Balance
+	s.Pending, s.Available, s.InTransit, s.Earned, s.Withdrawn, s.Sales = b.Pending, b.Available, b.InTransit, b.Earned, b.Withdrawn, b.Counts.Sales
+	if b.HoldUntil != 0 {
+		s.HoldUntil = time.UnixMicro(b.HoldUntil).UTC()
+	}
+	return s, nil
 }

@@ -26,41 +26,53 @@ func (db *DB) checkNoEntries(ctx context.Context, owner string) error {
 	return err
 }
 
-// Balance is the owner's totals; zero for an owner without a journal. It fails with [ledger.ErrTampered] if their row is missing.
-func (db *DB) Balance(ctx context.Context, owner string) (ledger.Balance, error) {
-	var b ledger.Balance
-	exists, err := found(db.queryRow(ctx, selectBalance, owner).Scan(balanceFields.dest(&b)...))
-	if err == nil && !exists {
-		err = db.checkNoEntries(ctx, owner)
+// checkTotals fails with [ledger.ErrTampered] unless the service wrote an owner's row of totals, or there is neither a row nor an entry. It
+// does not notice that a row is an old one.
+func (db *DB) checkTotals(ctx context.Context, owner string, exists bool, head ledger.Head) error {
+	if !exists {
+		return db.checkNoEntries(ctx, owner)
 	}
-	return b, err
+	keys, err := db.signer.get()
+	if err == nil {
+		err = head.Check(keys)
+	}
+	return err
+}
+
+// Balance is the owner's totals; zero for an owner without a journal. It fails with [ledger.ErrTampered] if their row is missing, or the service
+// did not write it.
+func (db *DB) Balance(ctx context.Context, owner string) (ledger.Balance, error) {
+	var head ledger.Head
+	exists, err := found(db.queryRow(ctx, selectHead, owner).Scan(headFields.dest(&head)...))
+	if err == nil {
+		err = db.checkTotals(ctx, owner, exists, head)
+	}
+	if err != nil {
+		return ledger.Balance{}, err
+	}
+	return head.Balance, nil
 }
 
 // payoutView is one moment of the database, whose totals are compared with their entries.
 type payoutView struct{ *Tx }
 
-// Balance is [Tx.Balance]. It fails with [ledger.ErrTampered] if the row of the totals is missing.
+// Balance is [Tx.Balance]. It fails with [ledger.ErrTampered] unless the service wrote the owner's totals, and they count every entry.
 func (v payoutView) Balance(ctx context.Context, owner string) (ledger.Balance, error) {
-	b, err := v.Tx.Balance(ctx, owner)
-	if err == nil && v.absent[owner] {
-		err = v.checkLastEntry(ctx, owner)
+	keys, err := v.signer.get()
+	if err != nil {
+		return ledger.Balance{}, err
 	}
-	return b, err
-}
-
-// CheckBalance fails with [ledger.ErrTampered] unless the service wrote the owner's totals, and they count every entry.
-func (v payoutView) CheckBalance(ctx context.Context, owner string) error {
-	if err := v.Tx.CheckBalance(ctx, owner); err != nil {
-		return err
+	head, err := v.head(ctx, owner)
+	if err != nil {
+		return ledger.Balance{}, err
 	}
-	return v.checkLastEntry(ctx, owner)
-}
-
-func (v payoutView) checkLastEntry(ctx context.Context, owner string) error {
+	if err := head.Check(keys); err != nil {
+		return ledger.Balance{}, err
+	}
 	var entry int64
 	exists, err := v.one(ctx, entriesBehindTotals, []any{owner}, &entry)
 	if exists {
 		err = totalsTampered(owner, entry)
 	}
-	return err
+	return head.Balance, err
 }

@@ -23,7 +23,6 @@ func (b *bench) view(seller string, between func()) {
 			b.must(err)
 			account, err := v.AccountToPay(b.ctx(), seller)
 			b.must(err)
-			b.must(v.CheckBalance(b.ctx(), seller))
 			if balance.Available != 700 || balance.InTransit != 300 || len(list) != 1 || list[0].Amount != 300 || list[0].State != payout.Waiting || account.ID == "" {
 				b.Errorf("the view has %+v, %+v, %+v", balance, list, account)
 			}

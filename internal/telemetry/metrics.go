@@ -110,12 +110,12 @@ func (m *Metrics) addWork() {
 func (m *Metrics) addTampered() {
 	m.tampered = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "bursar_tampered_rows_refused_total",
-		Help: "Requests refused because a row was changed in the database by hand, by kind of row. Should be 0.",
+		Help: "Requests and steps refused because a row was changed in the database by hand, by kind of row. Should be 0.",
 	}, []string{"kind"})
 	m.registry.MustRegister(m.tampered)
 }
 
-// Tampered counts a request that was refused because a row of a kind was changed outside the service.
+// Tampered counts a request or a step that was refused because a row of a kind was changed outside the service.
 func (m *Metrics) Tampered(kind string) { m.tampered.WithLabelValues(kind).Inc() }
 
 // ExpectTampered expects kinds of rows that may be tampered with.
