@@ -14,8 +14,8 @@ import (
 // unitWriter serves changes on PostgreSQL in units of work, in two or three round trips for each: what is loaded goes in one
 // pipeline, what follows from it in the next, if anything does, and what is written in the last.
 type unitWriter struct {
-	config  *pgx.ConnConfig
-	queue   queue[*unitJob]
+	config *pgx.ConnConfig
+	queue  queue[*unitJob]
 	// writers are the one that serves groups, and those that serve apart what no group could.
 	writers sync.WaitGroup
 	// alone serves one change in a transaction of its own, when its group could not be committed.
