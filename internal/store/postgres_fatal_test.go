@@ -2,6 +2,7 @@ package store
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/url"
@@ -148,4 +149,51 @@ func TestInGroup_LockedBalance_DelaysItsSellerOnly(t *testing.T) {
 	c.wantAvailable("asha", 900)
 	c.wantAvailable("bina", 900)
 	c.wantCleanLedger()
+}
+
+// TestStatements_LockedRow_DelaysItsOwnOnly has another connection keep one row locked. The statement on it waits for as long as the address
+// says; one that comes behind it does not.
+func TestStatements_LockedRow_DelaysItsOwnOnly(t *testing.T) {
+	url := pgtest.New(t)
+	c := newCrowdAt(t, url+"&lock_timeout=60s", 1)
+	holder, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer holder.Close(t.Context())
+	if _, err := holder.Exec(t.Context(), `INSERT INTO settings (name, value) VALUES ('held', ''), ('free', '')`); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := holder.Exec(t.Context(), `BEGIN; SELECT FROM settings WHERE name = 'held' FOR UPDATE`); err != nil {
+		t.Fatal(err)
+	}
+	change := func(name string) error {
+		var changed string
+		found, err := c.handles[0].statements.one(t.Context(), name, `UPDATE settings SET value = 'changed' WHERE name = $1 RETURNING name`, []any{name}, &changed)
+		if err == nil && (!found || changed != name) {
+			err = fmt.Errorf("it changed %q, %t", changed, found)
+		}
+		return err
+	}
+	held := make(chan error, 1)
+	go func() { held <- change("held") }()
+	for waits := false; !waits; { // it is in a transaction of its own, behind the holder
+		if err := c.handles[0].queryOne(t.Context(), `SELECT EXISTS (SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock')`, nil, &waits); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := change("free"); err != nil {
+		t.Errorf("the row that nobody held: %v", err)
+	}
+	select {
+	case err := <-held:
+		t.Fatalf("the row that was held was changed before it was let go, or its statement failed: %v", err)
+	default:
+	}
+	if _, err := holder.Exec(t.Context(), `ROLLBACK`); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-held; err != nil {
+		t.Errorf("the row that was held: %v", err)
+	}
 }

@@ -35,8 +35,6 @@ type statementJob struct {
 }
 
 func newStatementWriter(config *pgx.ConnConfig, alone func(context.Context, func(*Tx) error) error) *statementWriter {
-	config = config.Copy()
-	config.RuntimeParams["lock_timeout"] = "250ms" // briefer than a statement by itself waits: all who queue wait with it
 	w := &statementWriter{config: config, queue: newQueue[*statementJob](), alone: alone}
 	w.writers.Go(w.run)
 	return w
@@ -78,16 +76,14 @@ func (w *statementWriter) commit(line *postgresLine, group []*statementJob) {
 		return false, err
 	})
 	if errors.Is(err, errServeAlone) {
-		var all sync.WaitGroup
 		for _, j := range group {
-			all.Go(func() {
+			w.writers.Go(func() { // the next group does not wait for it
 				j.answer <- w.alone(j.ctx, func(tx *Tx) (err error) {
 					j.found, err = tx.one(j.ctx, j.sql, j.args, j.dest...)
 					return err
 				})
 			})
 		}
-		all.Wait()
 		return
 	}
 	for _, j := range group {
@@ -101,7 +97,7 @@ func runStatements(ctx context.Context, line *postgresLine, group []*statementJo
 		return err
 	}
 	b := &pgx.Batch{}
-	b.Queue("BEGIN")
+	beginGroup(b)
 	for _, j := range group {
 		b.Queue(j.sql, j.args...).Query(func(rows pgx.Rows) (err error) {
 			if j.found = rows.Next(); j.found {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 
 	"github.com/jackc/pgx/v5"
@@ -32,8 +31,6 @@ type unitLine struct {
 }
 
 func newUnitWriter(config *pgx.ConnConfig, keys *signer, tails *tailCache, alone func(context.Context, func(*Tx) error) error) *unitWriter {
-	config = config.Copy()
-	config.RuntimeParams["lock_timeout"] = "250ms" // briefer than a change by itself waits: all who queue wait with it
 	w := &unitWriter{config: config, queue: newQueue[*unitJob](), alone: alone, macKeys: keys, tails: tails}
 	w.writers.Go(w.run)
 	return w
@@ -77,23 +74,16 @@ func (w *unitWriter) commit(line *unitLine, group []*unitJob) {
 		return committing, err
 	})
 	if errors.Is(err, errServeAlone) {
-		apart := slices.Clone(group)
-		w.writers.Go(func() { w.commitEach(apart) }) // the next group does not wait for them
+		for _, j := range group {
+			w.writers.Go(func() { // the next group does not wait for it
+				j.answer <- w.alone(j.ctx, func(tx *Tx) error { return j.fn(tx) })
+			})
+		}
 		return
 	}
 	for i, j := range group {
 		j.answer <- cmp.Or(err, outcomes[i])
 	}
-}
-
-func (w *unitWriter) commitEach(group []*unitJob) {
-	var all sync.WaitGroup
-	for _, j := range group {
-		all.Go(func() {
-			j.answer <- w.alone(j.ctx, func(tx *Tx) error { return j.fn(tx) })
-		})
-	}
-	all.Wait()
 }
 
 // transact decides a group. It sets each change's own outcome, and returns an error that takes the place of all of
@@ -125,11 +115,18 @@ func (l *unitLine) transact(ctx context.Context, group []*unitJob, outcomes []er
 	return committing, err
 }
 
+// beginGroup begins the transaction of a group. It waits for a lock more briefly than one does by itself, because all who queue
+// wait with it. A statement says so and no parameter of the connection, because poolers may drop those.
+func beginGroup(b *pgx.Batch) {
+	b.Queue("BEGIN")
+	b.Queue("SET LOCAL lock_timeout = '250ms'")
+}
+
 // read runs the statements that load a unit, in one round trip.
 func (l *unitLine) read(ctx context.Context, begin bool, loads []load) error {
 	b := &pgx.Batch{}
 	if begin {
-		b.Queue("BEGIN")
+		beginGroup(b)
 	}
 	for _, load := range loads {
 		b.Queue(load.sql, load.args...).Query(func(rows pgx.Rows) error {
