@@ -101,7 +101,7 @@ func TestBodySize(t *testing.T) {
 	}
 }
 
-// TestBody_Encoding has curl's way of calling JSON a form, and what is not read.
+// TestBody_Encoding sends JSON under several media types, which are all read, and in encodings that are not.
 func TestBody_Encoding(t *testing.T) {
 	h := openFixture(t)
 	seller := h.signUp("Asha", auth.Seller)
@@ -130,7 +130,7 @@ func TestBody_Encoding(t *testing.T) {
 			}
 		})
 	}
-	// One without access learns nothing about the body.
+	// A caller without access learns nothing about the body.
 	h.do(call{method: "POST", path: "/api/payouts/request", body: `{}`, header: header("Content-Encoding", "gzip")}).wantFailure(t, 401, "invalid_token")
 }
 

@@ -75,7 +75,7 @@ func (s *Service) InReview(ctx context.Context, limit int) ([]Account, error) {
 // Branch names the bank behind an IFSC, if the directory knows it.
 func (s *Service) Branch(ifsc IFSC) (Branch, bool) { return s.o.Directory.Branch(ifsc) }
 
-// ErrNotAccepted keeps a payout from an account that was accepted when it was asked for, and is not any more.
+// ErrNotAccepted keeps a payout from an account that is not verified when the payout is sent.
 var ErrNotAccepted = fault.New(fault.Refused, "bank_account_not_accepted",
 	"The bank account is not verified any more. Register it again or another one, and request the payout again.")
 

@@ -15,7 +15,7 @@ import (
 type unitWriter struct {
 	config *pgx.ConnConfig
 	queue  queue[*unitJob]
-	// writers are the one that serves groups, and those that serve apart what no group could.
+	// writers are the goroutine that serves groups, and one for each change that is served by itself.
 	writers sync.WaitGroup
 	// alone serves one change in a transaction of its own, when its group could not be committed.
 	alone   func(ctx context.Context, fn func(*Tx) error) error
@@ -115,8 +115,8 @@ func (l *unitLine) transact(ctx context.Context, group []*unitJob, outcomes []er
 	return committing, err
 }
 
-// beginGroup begins the transaction of a group. It waits for a lock more briefly than one does by itself, because all who queue
-// wait with it. A statement says so and no parameter of the connection, because poolers may drop those.
+// beginGroup begins the transaction of a group. A group waits less time for a lock than a single request does, because the whole queue
+// waits with it. A statement sets this, not a parameter of the connection, because poolers may drop parameters.
 func beginGroup(b *pgx.Batch) {
 	b.Queue("BEGIN")
 	b.Queue("SET LOCAL lock_timeout = '250ms'")
